@@ -82,7 +82,7 @@ def version(pattern: str) -> tuple[Version, ...]:
     # Match the pattern again: one request for thousands of files.
     several = [pattern, *_table_patterns(files.join(pattern.rstrip("/"), ""))]
     patterns = [glob.escape(pattern)] if paths == [pattern] else several
-    by_path = {version[0]: version for version in _remote_versions(patterns)}
+    by_path = {version[0]: version for version in remote_versions(patterns)}
     return tuple(by_path[path] for path in paths)
 
 
@@ -98,7 +98,7 @@ def versions_below(folder: str) -> dict[str, list[Version]]:
                         with suppress(FileNotFoundError):
                             versions[below.name].append((entry.path, entry.stat().st_size, entry.stat().st_mtime))
         else:
-            for version in _remote_versions([files.join(glob.escape(folder), "*", "[!_.]*.parquet")]):
+            for version in remote_versions([files.join(glob.escape(folder), "*", "[!_.]*.parquet")]):
                 versions.setdefault(version[0].split("/")[-2], []).append(version)
     return {name: sorted(group) for name, group in versions.items()}
 
@@ -109,7 +109,8 @@ def _entries(folder: str) -> list["os.DirEntry[str]"]:
     return []
 
 
-def _remote_versions(patterns: list[str]) -> Iterator[Version]:
+def remote_versions(patterns: list[str]) -> Iterator[Version]:
+    """The versions of the files that match patterns, on filesystems other than the local one."""
     for result in files.beam().match(patterns):
         for file in result.metadata_list:
             yield file.path, int(file.size_in_bytes), float(file.last_updated_in_seconds or 0.0)

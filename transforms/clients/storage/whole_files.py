@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 
 PRIVATE = ".private"  # marks a folder in which only the owner may read new files and folders
@@ -51,8 +51,8 @@ def list_files(folder: str, what: str) -> list[StoredFile]:
     """The files of a folder, sorted; empty if the folder does not exist."""
     with files.translate_errors(folder, f"{what} cannot be looked up"):
         if not files.is_local(folder):
-            matched = files.beam().match([files.join(glob.escape(folder), "*")])[0].metadata_list
-            stored = [StoredFile(metadata.path, int(metadata.size_in_bytes)) for metadata in matched]
+            versions = matching.remote_versions([files.join(glob.escape(folder), "*")])
+            stored = [StoredFile(path, size) for path, size, _ in versions]
         else:
             stored = list(_scan(folder))
     return sorted(stored, key=lambda file: file.path)

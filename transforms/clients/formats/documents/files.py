@@ -34,7 +34,7 @@ from rankbeam.transforms.clients.formats.documents.readers import (
 from rankbeam.transforms.clients.formats.documents.word import read_word
 from rankbeam.transforms.clients.formats.syntax import ids
 from rankbeam.transforms.clients.local_folders import SOURCE, extracted
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, pluralize
@@ -182,10 +182,9 @@ def _raise_error(error: OSError) -> None:
 
 def _remote(folder: str) -> Iterator[File]:
     root = folder.rstrip("/") + "/"
-    for metadata in files.beam().match([f"{glob.escape(root)}**"])[0].metadata_list:
-        if not metadata.path.endswith("/"):
-            name, changed = metadata.path.removeprefix(root), float(metadata.last_updated_in_seconds or 0.0)
-            yield File(metadata.path, name, int(metadata.size_in_bytes), changed)
+    for path, size, modified in matching.remote_versions([f"{glob.escape(root)}**"]):
+        if not path.endswith("/"):
+            yield File(path, path.removeprefix(root), size, modified)
 
 
 def _is_hidden(name: str) -> bool:
