@@ -22,7 +22,7 @@ from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import shortened
 
-_STEP = re.compile(r"(?P<what>[^\n]+) \[while running '(?P<step>[^']*)'\]")
+_STEP = re.compile(r"^(?P<what>[^\n]+) \[while running '(?P<step>[^']*)'\]", re.MULTILINE)
 _LONGEST = 600
 LOOPBACK = "LOOPBACK"
 _REMEDIES = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.quoting import span_of
+from rankbeam.transforms.kernels.quoting import exact_place, span_of
 
 TEXT = "Don’t pay the “café” – it’s  closed**, says** Bob [2]; the naïve\nMüller pays €20 — or more… – each day."
 WORDS = [
@@ -99,3 +99,9 @@ def test_words_stand_where_a_pattern_first_matches(quote: str, text: str) -> Non
     match = re.search(r"\s+".join(map(re.escape, quote.split())), text) if quote.split() else None
     if match is not None:
         assert span_of(quote, text) == match.span()
+
+
+def test_a_long_quote_of_one_word_is_looked_for_once() -> None:  # at each of its places, it would take hours
+    text = "a\n" * 1_000_000
+    assert exact_place(f"{'a ' * 100_000}c", text) is None
+    assert exact_place("a " * 100_000, text) == (0, 199_999)

@@ -12,6 +12,8 @@ _LEFT_OUT = re.compile(
     re.MULTILINE,
 )
 _DASHES = "‐‑‒–—―−"
+_WORD = re.compile(r"\S+")
+_NO_WORD_BEFORE, _NO_WORD_AFTER = r"(?<![^\W_])", r"(?![^\W_])"
 _EDGES = " .,;:!?-()[]{}<>"
 
 Span = tuple[int, int]
@@ -44,23 +46,27 @@ def exact_place(quote: str, text: str) -> Span | None:
     words = quote.split()
     if not words:
         return None
-    if text.split() == text.split(" "):  # no pattern is needed, and compiling one takes a millisecond
-        plain = " ".join(words)
-        start = text.find(plain)
+    plain, even = " ".join(words), " ".join(text.split())
+    start = even.find(plain)
+    if start < 0 or even == text:
         return None if start < 0 else (start, start + len(plain))
-    match = re.search(r"\s+".join(map(re.escape, words)), text)
-    return None if match is None else match.span()
+    starts = [word.start() for word in _WORD.finditer(text)]
+    first, last = (
+        starts[even.count(" ", 0, place)] + place - even.rfind(" ", 0, place) - 1
+        for place in (start, start + len(plain) - 1)
+    )
+    return first, last + 1
 
 
 def _first_match(part: str, folded: str) -> int | None:
     """The first match that begins and ends with whole words, or else the first match."""
-    places = [match.start() for match in re.finditer(f"(?={re.escape(part)})", folded)]
-    whole = (at for at in places if not _splits(folded, at) and not _splits(folded, at + len(part)))
-    return next(whole, places[0] if places else None)
-
-
-def _splits(folded: str, at: int) -> bool:
-    return 0 < at < len(folded) and folded[at - 1].isalnum() and folded[at].isalnum()
+    first = folded.find(part)
+    if first < 0:
+        return None
+    before = _NO_WORD_BEFORE if part[0].isalnum() else ""
+    after = _NO_WORD_AFTER if part[-1].isalnum() else ""
+    match = re.compile(f"{before}{re.escape(part)}{after}").search(folded, first)
+    return first if match is None else match.start()
 
 
 @lru_cache(maxsize=16)  # the claims of one text are located one after the other

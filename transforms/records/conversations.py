@@ -38,7 +38,7 @@ def history_of(attributes: Mapping[str, str]) -> list[Message]:
         return []
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return [{"role": entry["role"], "text": entry["text"]} for entry in value] if is_history(value) else []
 

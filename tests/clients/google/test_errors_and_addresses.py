@@ -11,7 +11,7 @@ from google.auth import exceptions as auth
 from support.standins import serve
 
 from rankbeam.transforms.clients.google.channels import Address, address_of
-from rankbeam.transforms.clients.google.errors import call_error
+from rankbeam.transforms.clients.google.errors import call_error, refusal, short_message
 from rankbeam.transforms.records.errors import FailureKind
 
 
@@ -70,3 +70,13 @@ def test_a_server_that_says_nothing_speaks_no_tls() -> None:
         assert asyncio.run(address_of(endpoint)) == Address(endpoint, False)
         waiter.join(10.0)
         sockets[0].close()
+
+
+def test_tokens_are_hidden_in_messages_that_repeat_their_beginning() -> None:  # trying each of them would take hours
+    message = f"no {'-eyJ' * 500_000} and Bearer abc, key=eyJhbGci.eyJzdWIi.c2ln, old-eyJhbGci.e30"
+    assert short_message(message).startswith("no -eyJ-eyJ")
+    assert short_message(message[-57:]) == "*** key=***, ***"
+
+
+def test_a_refusal_that_is_nested_too_deeply_is_a_text() -> None:
+    assert refusal(FailureKind.UNAVAILABLE, 503, b"[" * 100_000, None).kind is FailureKind.UNAVAILABLE

@@ -17,6 +17,7 @@ from support.memory_filesystem import MemoryFileSystem
 from support.runs import rankbeam
 
 from rankbeam import InputError, evaluate
+from rankbeam.pipelines.portable.job import reason
 from rankbeam.pipelines.portable.service import JobService
 from rankbeam.transforms.records.counters import NAMESPACE, Counter
 
@@ -141,3 +142,7 @@ def test_counters_of_ended_bundles_count_whether_or_not_their_progress_was_repor
         counts = JobService(channel, endpoint).counts("job-001")
     server.stop(None)
     assert counts == {(Counter.JUDGED_QUERIES, ""): 64, (Counter.QUERIES_ASKED, ""): 48}
+
+
+def test_a_long_line_of_an_error_is_read_once() -> None:  # trying each of its letters would take hours
+    assert reason("a" * 1_000_000).startswith("the job failed: aaa")

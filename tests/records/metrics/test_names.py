@@ -215,3 +215,8 @@ def test_a_cutoff_beyond_every_ranking_sees_all_of_it() -> None:
         if definition.cutoff == "optional":
             everything, far = Metric(name).values(assessment), Metric(name, cutoff=2**62).values(assessment)
             np.testing.assert_array_equal(far, everything, err_msg=name)
+
+
+def test_blanks_within_a_name_are_read_once() -> None:  # trying each way to divide them would take hours
+    with pytest.raises(InputError, match="is not a metric"):
+        parse_metric(f"nDCG{' ' * 100_000}\0")

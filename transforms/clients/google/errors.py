@@ -11,7 +11,8 @@ from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachab
 
 T = TypeVar("T")
 _LONGEST_MESSAGE = 300
-_TOKENS = re.compile(r"(?i)\b(?:bearer\s+\S+|ya29\.\S+|eyJ[\w-]+\.[\w.-]+)")
+# A word with a JSON web token is tried once, at its beginning: `-eyJ` may be repeated.
+_TOKENS = re.compile(r"(?i)\b(?:bearer\s+\S+|ya29\.\S+)|(?<![\w-])(?=[\w-]++\.[\w.-])[\w-]*?\beyJ[\w-]+\.[\w.-]+")
 _REFUSED_GRANTS = re.compile(r"invalid_grant|invalid_client|unauthorized_client|invalid_scope|Reauthentication")
 _NOT_CONNECTED = re.compile("failed to connect to all addresses|DNS resolution failed|name resolution", re.IGNORECASE)
 
@@ -129,7 +130,7 @@ def mappings(value: Any) -> Iterator[Mapping[str, Any]]:
 def _error(body: bytes) -> Mapping[str, Any]:
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     value = value[0] if isinstance(value, list) and len(value) == 1 else value
     error = value.get("error") if isinstance(value, dict) else None

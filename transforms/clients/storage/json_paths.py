@@ -113,7 +113,7 @@ def parse_literal(value: Any) -> Any:
         pass
     try:
         return value if is_numpy(value) else ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # TypeError: a list as a key
         return value
 
 

@@ -51,7 +51,7 @@ _LEVELS = {"iprec": "recall"}
 """Metrics that have a level after `@`, as in ir_measures' `IPrec@0.1`: the option that it sets."""
 _FORM = "write it as nDCG@10, AP or P(rel=2)@5"
 _NAME = re.compile(
-    r"^\s*(?P<name>[A-Za-zα_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>[^\s,]+))?\s*$"
+    r"^\s*+(?P<name>[A-Za-zα_0-9][A-Za-z_0-9-]*)\s*+(?:\((?P<options>.*)\)\s*+)?(?:@\s*+(?P<cutoff>[^\s,]+)\s*+)?$"
 )
 _COMMA = re.compile(r",(?![^{]*\})")  # outside braces
 _SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")  # commas and blanks outside brackets
