@@ -6,12 +6,11 @@ A round repeats the calls of earlier rounds, which the ledger answers. After a k
 without paying for calls again, and drops the same configurations.
 """
 
-import base64
 import copy
+import json
 import logging
-import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +26,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.read import Dataset
+from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.race import Look, order_of
 from rankbeam.transforms.records.run import Run
@@ -49,9 +49,9 @@ def run_race(experiment: Experiment, execution: Run, options: PipelineOptions) -
         order = _full_order(pinned, options, folder)
         for look in race.schedule(len(order)):
             last = int(order[look.queries - 1])
-            active, usage = _run_round(pinned, execution, options, look, last, folder)
+            active, spent = _run_round(pinned, execution, options, look, last, folder)
             pinned, dropped = _with_dropped(pinned, active, look, last)
-            pinned = replace(pinned, calls=replace(pinned.calls, spent=_cost_by_stage(pinned, usage)))
+            pinned = replace(pinned, calls=replace(pinned.calls, spent=spent))
             _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(active))
             if len(active) < 2:
                 break
@@ -59,11 +59,11 @@ def run_race(experiment: Experiment, execution: Run, options: PipelineOptions) -
     return replace(experiment, evaluation=evaluation, calls=replace(experiment.calls, spent=pinned.calls.spent))
 
 
-def _cost_by_stage(experiment: Experiment, used: Iterable[Usage]) -> dict[str, float]:
+def _cost_by_stage(used: Iterable[Usage], pools: Mapping[str, Quota]) -> dict[str, float]:
     """Cost of the rounds so far, by stage."""
     costs: defaultdict[str, float] = defaultdict(float)
     for usage in used:
-        costs[usage.stage] += experiment.calls.pools[usage.pool].cost(usage.calls, usage.tokens) or 0.0
+        costs[usage.stage] += pools[usage.pool].cost(usage.calls, usage.tokens) or 0.0
     return dict(costs)
 
 
@@ -86,33 +86,36 @@ def _full_order(experiment: Experiment, options: PipelineOptions, folder: str) -
         read_dataset(pipeline, experiment).judged
         | "Places" >> beam.Map(lambda element: order_of(element[1]["query_id"]))
         | "AllPlaces" >> beam.combiners.ToList()
+        | "Numbers" >> beam.Map(lambda parts: np.concatenate([np.empty(0, np.uint64), *parts]).tolist())
         | "WritePlaces" >> beam.Map(_write, path)
     )
     pipeline.run().wait_until_finish()
-    order: HashArray = np.sort(np.concatenate([np.empty(0, np.uint64), *_read(path)]))
+    order: HashArray = np.sort(np.array(_read(path), np.uint64))
     return order
 
 
 def _run_round(
     experiment: Experiment, execution: Run, options: PipelineOptions, look: Look, last: int, folder: str
-) -> tuple[frozenset[int], list[Usage]]:
-    """Score the first queries; return the remaining configurations, and the usage of quota pools."""
+) -> tuple[frozenset[int], dict[str, float]]:
+    """Score the first queries; return the remaining configurations, and the cost of the rounds so far, by stage."""
     pipeline = new_pipeline(copy.deepcopy(options))
     dataset = read_dataset(pipeline, experiment)
     first = dataset.judged | "First" >> beam.FlatMap(first_of, last).with_output_types(Bucketed)
     scores = scores_of(pipeline, experiment, execution, Dataset(first, dataset.summary))
-    left_path, usage_path = (files.join(folder, f"{look.queries}-{name}") for name in ("left", "usage"))
+    left_path, cost_path = (files.join(folder, f"{look.queries}-{name}") for name in ("left", "cost"))
     _ = (
         scores.aggregates
         | "OfAll" >> beam.FlatMap(lambda element: [element[1]] if element[0] == (ALL, 0) else [])
         | "Left" >> beam.Map(left_after, experiment.evaluation, look)
+        | "Positions" >> beam.Map(sorted)
         | "WriteLeft" >> beam.Map(_write, left_path)
     )
     if scores.usage:
         all_usage = scores.usage | "EveryUsage" >> beam.Flatten() | "AllUsage" >> beam.combiners.ToList()
-        _ = all_usage | "WriteUsage" >> beam.Map(_write, usage_path)
+        costs = all_usage | "CostByStage" >> beam.Map(_cost_by_stage, experiment.calls.pools)
+        _ = costs | "WriteCosts" >> beam.Map(_write, cost_path)
     pipeline.run().wait_until_finish()
-    return _read(left_path), _read(usage_path) if scores.usage else []
+    return frozenset(_read(left_path)), _read(cost_path) if scores.usage else {}
 
 
 def first_of(element: Bucketed, last: int) -> Iterator[Bucketed]:
@@ -124,8 +127,8 @@ def first_of(element: Bucketed, last: int) -> Iterator[Bucketed]:
 
 
 def _write(value: object, path: str) -> None:
-    files.write(path, base64.b64encode(pickle.dumps(value)))
+    files.write(path, json.dumps(value).encode())
 
 
 def _read(path: str) -> Any:
-    return pickle.loads(base64.b64decode(files.read_all(path)))  # noqa: S301  a pipeline of this process wrote it
+    return json.loads(files.read_all(path))  # not a pickle: others may be able to write to the output folder
