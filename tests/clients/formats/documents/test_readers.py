@@ -262,3 +262,16 @@ def test_plain_text_is_read_as_python_reads_text() -> None:
         assert (read.title, read.text) == ("Cats", "\n## Cats \n\nThey purr.\n")
         with pytest.raises(UnreadableError, match="not UTF-8"):
             READERS[suffix]("cats".encode("utf-16-le"))
+
+
+def test_cells_that_cover_many_columns_do_not_fill_the_memory() -> None:
+    page = f"<table><tr>{'<td colspan=1000>x' * 1_000}</table>"
+    assert len(read_page(page.encode()).text) < 1_000_000
+
+
+def test_a_word_file_whose_text_expands_a_thousandfold_is_too_large() -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as parts:
+        parts.writestr("word/document.xml", " " * 100_000_000)
+    with pytest.raises(UnreadableError, match="too large"):
+        read_word(content.getvalue())

@@ -37,7 +37,7 @@ _SUPERSETS = {
 """Encodings that browsers read instead of a declared one, by Python's names."""
 _NOT_OF_PAGES = ("utf-16", "utf-32", "utf-7", "unicode", "raw")  # declared wrongly, or never used
 _HEAD_BYTES = 4096
-_MOST_EXTENT = 1000  # as in browsers
+_MOST_EXTENT = 100  # browsers take 1,000, but a page may be hostile: each cell takes memory
 _LIGATURES = str.maketrans(
     {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
 )

@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.formats.documents.readers import (
 )
 
 _OLE = b"\xd0\xcf\x11\xe0"  # encrypted documents are such a container
-_MOST_BYTES = 1 << 28
+_MOST_BYTES = 1 << 26  # a few compressed kilobytes may expand to gigabytes; the tree takes ten times as much
 _MOST_LEVELS = 6
 _MARKS = {"tab": "\t", "ptab": "\t", "br": " ", "cr": " ", "noBreakHyphen": "-"}
 _SKIPPED = ("Fallback", "del", "moveFrom", "pPr", "rPr", "instrText")
