@@ -1,12 +1,12 @@
 """The commands that inspect an experiment before a run: validate, plan and ledger; and its schema."""
 
-import json
 from dataclasses import replace
 
 import click
 
 from rankbeam.pipelines.cli.group import FloatRange, allow_disjoint, confirm_deletion, main, shown_as, wide
 from rankbeam.pipelines.local.messages import warn
+from rankbeam.transforms.records.errors import json_text
 
 _AMOUNT = FloatRange(min=1e-9, max=1e9)  # in units of the metric, which may also be tokens
 _POWER = 0.8
@@ -111,7 +111,7 @@ def plan(
     warn(*planned.warnings, *(() if detection is None else detection.warnings))
     if form == "json":
         document = planned.as_document() | ({} if detection is None else {"detect": detection.as_document()})
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        click.echo(json_text(document))
         return
     race = "" if planned.queries is None else race_line(loaded, planned.queries)
     screen = Screen.of(wide=wide)

@@ -1,6 +1,5 @@
 """The commands that show a finished run or copy it to a tracker: report, trend, worst and log."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -8,6 +7,7 @@ import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, NamedRun, main, of_run, shown_as, wide
 from rankbeam.pipelines.local.messages import FAILED, leave, warn
+from rankbeam.transforms.records.errors import json_text
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.report.compare import ComparisonSection
@@ -91,7 +91,7 @@ def trend(folder: str, metric: str | None, count: int, experiment_name: str | No
 
     shown = trend_of(find_run(folder, None, experiment_name), metric, count)
     if form == "json":
-        click.echo(json.dumps(shown.as_document(), indent=2, ensure_ascii=False))
+        click.echo(json_text(shown.as_document()))
     else:
         click.echo(shown.as_text(Screen.of(wide=wide)))
 
@@ -119,7 +119,7 @@ def worst(named: NamedRun, metric: str | None, count: int, configuration: str | 
 
     lowest = worst_of(named.find(), configuration, metric, count)
     if form == "json":
-        click.echo(json.dumps(asdict(lowest), indent=2, ensure_ascii=False))
+        click.echo(json_text(asdict(lowest)))
     else:
         click.echo(as_text(lowest, Screen.of()))
 

@@ -1,6 +1,5 @@
 """Compare the rankings of run files with each other, without judgements."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -16,7 +15,7 @@ from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.rankings import RankedRows
 from rankbeam.transforms.kernels.ranking.similarity import rank_biased_overlap
 from rankbeam.transforms.kernels.statistics.intervals import student_interval
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, json_text
 
 _MOST_SHOWN = 5
 
@@ -83,7 +82,7 @@ class Overlaps:
         return "\n\n".join(parts)
 
     def as_json(self) -> str:
-        return json.dumps(
+        return json_text(
             [
                 {
                     "run": overlap.run,
@@ -97,9 +96,7 @@ class Overlaps:
                     "values": overlap.values,
                 }
                 for overlap in self.runs
-            ],
-            indent=2,
-            ensure_ascii=False,
+            ]
         )
 
 

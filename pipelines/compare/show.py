@@ -23,7 +23,7 @@ from rankbeam.pipelines.show.tabular import (
 )
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.errors import pluralize
+from rankbeam.transforms.records.errors import json_text, pluralize
 from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, detectable, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Verdict
 from rankbeam.transforms.records.slices import ALL
@@ -88,7 +88,7 @@ def as_json(compared: RunComparison) -> str:
         "queries": None if compared.shared is None else asdict(compared.shared),
         "comparisons": _documents(compared),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return json_text(document, allow_nan=False)
 
 
 def sentences(compared: RunComparison) -> list[str]:

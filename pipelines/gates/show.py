@@ -1,6 +1,5 @@
 """Results of gate checks: a table, JSON, Markdown for a pull request, and JUnit's XML for a CI server."""
 
-import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from rankbeam.pipelines.compare.shared_queries import shared_queries
 from rankbeam.pipelines.gates.checks import Check
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, markdown_table, markdown_text, number
-from rankbeam.transforms.records.errors import pluralize
+from rankbeam.transforms.records.errors import json_text, pluralize
 from rankbeam.transforms.records.slices import ALL
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -37,7 +36,7 @@ def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str
         "met": all(check.is_met for check in checks),
         "checks": [_document(check) for check in checks],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return json_text(document, allow_nan=False)
 
 
 def as_markdown(checks: Sequence[Check], run: Results, other: Results | None) -> str:

@@ -1,6 +1,5 @@
 """Cost of making a benchmark: items, calls, tokens, minutes and money, before any call is made."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +14,7 @@ from rankbeam.transforms.goldens.forecast import OUTPUT_TOKENS, CallCost, foreca
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.searching import EMBED, SEARCH, GradingPool
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import pluralize
+from rankbeam.transforms.records.errors import json_text, pluralize
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import Tokens
 
@@ -74,7 +73,7 @@ class Costs:
         return sum(least for least, _ in known), sum(most for _, most in known)
 
     def as_json(self) -> str:
-        return json.dumps({**asdict(self), "cost": self.cost}, indent=2, ensure_ascii=False)
+        return json_text({**asdict(self), "cost": self.cost})
 
     def as_text(self) -> str:
         documents, topics = pluralize(self.documents, "document"), pluralize(self.topics, "topic")

@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.description import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean, pluralize
+from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean, json_text, pluralize
 
 _LOCATIONS = re.compile(r"(?P<project>projects/[^/\s]+/locations)/(?P<regions>[a-z0-9-]+(?:,[a-z0-9-]+)*)")
 
@@ -84,7 +84,7 @@ def places(name: str, api_endpoint: str | None) -> list[CorpusLocation]:
 
 def format_list(corpora: Sequence[ExistingCorpus], form: str, screen: Screen) -> str:
     if form == "json":
-        return json.dumps([_values(corpus) for corpus in corpora], indent=2, ensure_ascii=False)
+        return json_text([_values(corpus) for corpus in corpora])
     if not corpora:
         return "no corpus of rankbeam's"
     return screen.table(Table(["corpus", "name", "content", "kept"], [_cells(corpus) for corpus in corpora], 4))
@@ -102,7 +102,7 @@ def _cells(corpus: ExistingCorpus) -> list[str]:
 def format_details(corpus: ExistingCorpus, form: str) -> str:
     values = _values(corpus)
     if form == "json":
-        return json.dumps(values, indent=2, ensure_ascii=False)
+        return json_text(values)
     values["specification"] = json.dumps(values["specification"], sort_keys=True)
     width = max(map(len, values))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items())

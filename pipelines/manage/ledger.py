@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.ledger.merging import CompactionResult
 from rankbeam.transforms.clients.ledger.merging import compact as merge_parts
 from rankbeam.transforms.clients.ledger.survey import ClearResult, LedgerSurvey, clear, survey
 from rankbeam.transforms.clients.storage import files, gcs
-from rankbeam.transforms.records.errors import InputError, pluralize
+from rankbeam.transforms.records.errors import InputError, json_text, pluralize
 
 _NAME = "ledger"
 _SPANS = (("year", 31_536_000), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
@@ -82,7 +82,7 @@ def as_json(survey: LedgerSurvey) -> str:
     """A survey as one JSON document; times are in UTC."""
     document = {**asdict(survey), "hits": survey.hits, "calls": survey.calls}
     document["damaged"] = [{"path": path, "reason": reason} for path, reason in survey.damaged]
-    return json.dumps(document, indent=2, ensure_ascii=False, default=lambda moment: moment.isoformat())
+    return json_text(document, default=lambda moment: moment.isoformat())
 
 
 def _clear_ledger(folder: str, older_than_days: float | None) -> ClearResult:

@@ -4,7 +4,6 @@ The latest run of an experiment, the baseline run that it is monitored against, 
 """
 
 import glob
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from rankbeam.transforms.clients.storage import files, gcs, matching
 from rankbeam.transforms.clients.storage.parquet import run_folder
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, json_text
 
 _MARK = "deleting"
 
@@ -130,4 +129,4 @@ def as_text(indexes: Sequence[index_folder.KeptIndex], screen: Screen = WHOLE) -
 
 def as_json(indexes: Sequence[index_folder.KeptIndex]) -> str:
     rows = [{"folder": index.folder, "used": index.used.isoformat(), "bytes": index.size} for index in indexes]
-    return json.dumps({"indexes": rows}, indent=2, ensure_ascii=False)
+    return json_text({"indexes": rows})

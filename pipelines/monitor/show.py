@@ -1,6 +1,5 @@
 """Changes for readers and as rows of the table `monitor`."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -13,6 +12,7 @@ from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, inte
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records import answer_tables, tables
+from rankbeam.transforms.records.errors import json_text
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write.tables import write_alone
 
@@ -48,7 +48,7 @@ def as_json(result: MonitorResult, tolerances: Tolerances) -> str:
         "changes": [{**asdict(change), **_verdict(change, tolerances)} for change in result.changes],
         "warnings": list(result.warnings),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, default=str)
+    return json_text(document, default=str)
 
 
 def as_rows(changes: Sequence[Change], tolerances: Tolerances) -> pa.Table:

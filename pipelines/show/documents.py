@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.columns import COMMON
+from rankbeam.transforms.records.errors import json_text
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import trec_names
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
@@ -85,7 +85,7 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
 
 
 def _dumps(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return json_text(document, allow_nan=False)
 
 
 def _numbers(row: ConfigurationMetric, names: Sequence[str]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The finished runs in a folder or dataset, one per row, and a metric over an experiment's runs."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import overall
 from rankbeam.pipelines.show.tabular import GAP, WHOLE, Screen, Table, width_of
 from rankbeam.transforms.clients.bigquery.names import is_table
-from rankbeam.transforms.records.errors import pluralize
+from rankbeam.transforms.records.errors import json_text, pluralize
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -25,7 +24,7 @@ _FOLDED_ID = 16  # letters of a run's id in two lines
 
 
 def as_json(runs: Sequence[Results]) -> str:
-    return json.dumps({"runs": [_row(run) for run in runs]}, indent=2, ensure_ascii=False)
+    return json_text({"runs": [_row(run) for run in runs]})
 
 
 def as_text(runs: Sequence[Results], screen: Screen = WHOLE) -> str:

@@ -11,13 +11,14 @@ ones.
 """
 
 import difflib
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
@@ -231,6 +232,16 @@ def visible(text: str) -> str:
     '\\x1b[2J\\x07 all\tis well\n\\u202e'
     """
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def json_text(document: Any, **options: Any) -> str:
+    r"""JSON for a terminal, with the control characters of `visible` escaped; `options` are those of json.dumps.
+
+    >>> json_text("é\x9b31m\u202e")
+    '"é\\u009b31m\\u202e"'
+    """
+    text = json.dumps(document, indent=2, ensure_ascii=False, **options)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def in_one_line(text: str) -> str:
