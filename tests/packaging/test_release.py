@@ -45,11 +45,22 @@ def test_a_release_publishes_what_was_checked_and_installed_without_a_token() ->
 
 
 def test_the_pages_are_published_with_their_version() -> None:
-    steps = workflow("docs")["jobs"]["publish"]["steps"]
-    assert [step["run"] for step in steps if step.get("run") == "make docs"]
-    published = steps[-1]["run"]
+    jobs = workflow("docs")["jobs"]
+    assert [step["run"] for step in jobs["build"]["steps"] if "run" in step] == ["make docs"]
+    (published,) = [step["run"] for step in jobs["publish"]["steps"] if "run" in step]
     (script,) = re.findall(r"python (\S+\.py) out/site pages", published)
     assert (REPOSITORY / script).exists()
+
+
+@pytest.mark.parametrize("name", ["ci", "docs", "release"])
+def test_jobs_that_install_packages_may_write_nothing(name: str) -> None:
+    loaded = workflow(name)
+    assert loaded["permissions"] == {"contents": "read"}
+    installing = [job for job in loaded["jobs"].values() if re.search(r"pip install|make \w", str(job["steps"]))]
+    assert installing
+    for job in installing:
+        assert "permissions" not in job
+        assert job["steps"][0]["with"] == {"persist-credentials": False}
 
 
 @pytest.mark.parametrize("name", ["bug", "idea"])
