@@ -50,8 +50,15 @@ def number_of_parts(path: str) -> int:
 
 
 def has_tables(folder: str) -> bool:
-    """Return whether `expand` reads a local folder as files of a table."""
-    return bool(_tables(files.join(glob.escape(folder.rstrip("/")), "")))
+    """Return whether a local folder has files of a table that `expand` reads.
+
+    Links to folders are not followed: in a folder that others made, they may lead in circles, or to the whole machine.
+    """
+    for _, folders, names in os.walk(folder):
+        folders[:] = filter(_is_read, folders)
+        if any(name.endswith(".parquet") for name in filter(_is_read, names)):
+            return True
+    return any(Path(folder).glob("data-*.arrow"))
 
 
 def matches(pattern: str) -> list[str]:
@@ -120,9 +127,11 @@ def _tables(folder: str) -> list[str]:
     """The Parquet files below a folder, except in folders that begin with _ or ., as other readers do; else Arrow's."""
     paths = next(filter(None, map(_match, _table_patterns(folder))), [])
     below = [path.split("/")[folder.count("/") :] for path in paths]
-    return [
-        path for path, parts in zip(paths, below, strict=True) if not any(part.startswith(("_", ".")) for part in parts)
-    ]
+    return [path for path, parts in zip(paths, below, strict=True) if all(map(_is_read, parts))]
+
+
+def _is_read(name: str) -> bool:
+    return not name.startswith(("_", "."))
 
 
 def _table_patterns(folder: str) -> tuple[str, ...]:
