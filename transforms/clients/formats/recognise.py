@@ -43,7 +43,7 @@ _BEIR_HEADERS = (("query",), ("corpus", "doc"), ("score", "relevance", "grade"))
 
 
 @dataclass(frozen=True)
-class Role:
+class FileRole:
     """The use of an input file."""
 
     expected: str  # for messages about empty files: "… expected"
@@ -193,29 +193,29 @@ def _looks_like(line: str) -> str:
 
 _TEXT_FORMATS = "lines of id, tab, text, CSV or TSV with a header, or Parquet"
 ROLES = {
-    "queries": Role("queries were", f"a file of queries: JSON lines with _id and text, {_TEXT_FORMATS}", _texts),
-    "corpus": Role("a corpus was", f"a corpus: JSON lines with _id, title and text, {_TEXT_FORMATS}", _texts),
-    "qrels": Role(
+    "queries": FileRole("queries were", f"a file of queries: JSON lines with _id and text, {_TEXT_FORMATS}", _texts),
+    "corpus": FileRole("a corpus was", f"a corpus: JSON lines with _id, title and text, {_TEXT_FORMATS}", _texts),
+    "qrels": FileRole(
         "judgements were",
         "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), CSV or TSV with a "
         "header (query_id, doc_id, grade), JSON lines with these keys, JSON of ranx, or Parquet",
         _qrels,
         has_ids_alone=True,
     ),
-    "run": Role(
+    "run": FileRole(
         "a run was",
         "a run: TREC (query Q0 document rank score tag), MS MARCO (query, document, rank), CSV or TSV with a header "
         "(query_id, doc_id, score), JSON lines with these keys, JSON of ranx, or Parquet",
         _run,
         has_ids_alone=True,
     ),
-    "answers": Role(
+    "answers": FileRole(
         "reference answers were",
         "a file of reference answers: JSON lines with query_id and answer",
         _answers,
         has_tables=False,
     ),
-    "evidence": Role(
+    "evidence": FileRole(
         "evidence was",
         "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
         _answers,

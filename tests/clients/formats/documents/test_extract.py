@@ -13,7 +13,7 @@ from support.document_files import pdf
 from rankbeam.transforms.clients.formats.documents import files as of_documents
 from rankbeam.transforms.clients.formats.documents.files import ExtractedFolder, FolderSource, extract, list_files
 from rankbeam.transforms.clients.local_folders import FOLDER
-from rankbeam.transforms.clients.storage.matching import has_parquet
+from rankbeam.transforms.clients.storage.matching import has_tables
 from rankbeam.transforms.records.errors import InputError
 
 
@@ -204,10 +204,10 @@ def test_pdf_files_without_their_reader_are_refused(folder: Path, monkeypatch: p
 def test_links_to_folders_are_not_followed_for_parquet_files_either(tmp_path: Path) -> None:
     for name in ("a", "b"):  # glob would follow them forty times, in each order
         (tmp_path / name).symlink_to(tmp_path)
-    assert not has_parquet(str(tmp_path))
+    assert not has_tables(str(tmp_path))
     (tmp_path / "_hidden").mkdir()
     (tmp_path / "_hidden" / "part.parquet").touch()
-    assert not has_parquet(str(tmp_path))
+    assert not has_tables(str(tmp_path))
     (tmp_path / "shown").mkdir()
     (tmp_path / "shown" / "part.parquet").touch()
-    assert has_parquet(str(tmp_path))
+    assert has_tables(str(tmp_path))
