@@ -6,22 +6,16 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, time
 from typing import Any
 from uuid import UUID
-
-import click
 
 from rankbeam.pipelines.api.experiments import hide_line_numbers, read_experiment
 from rankbeam.pipelines.api.inputs import Inputs, folder_of, is_path, of_python, reword_errors, table_of, text_path
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.api.run import evaluate
-from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.criteria import read_criteria
-from rankbeam.pipelines.plan.models import lines_of
-from rankbeam.pipelines.plan.plan import plan_of
-from rankbeam.pipelines.run.folders import prepared_folders
+from rankbeam.pipelines.plan.limits import check_plan
 from rankbeam.pipelines.start import cases
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.models.base import MODELS
@@ -100,26 +94,6 @@ def judge(
             loaded = read_experiment(experiment, overrides, inputs.folder)
             check_plan(loaded, {"calls": max_calls, "tokens": max_tokens}, confirm=confirm)
         return evaluate(experiment, output=inputs.folder, **overrides)
-
-
-def check_plan(experiment: Experiment, limits: Mapping[str, int | None], *, confirm: bool = False) -> None:
-    """Print the plan of an experiment with models; refuse it if it exceeds a limit or is not confirmed."""
-    if all(service.parameters.offline is not None for service in experiment.calls.services.values()):
-        return
-    with prepared_folders(replace(experiment, is_private=False)):
-        plan = plan_of(experiment)
-    lines = [line for model in plan.models for line in lines_of(model)]
-    click.echo("\n".join([*lines, *(again.line() for again in plan.again)]), err=True)
-    calls = sum(model.calls[1] - model.ledger_hits for model in plan.models)
-    tokens = sum(model.input_tokens[1] + model.output_tokens[1] for model in plan.models)
-    for name, planned in (("calls", calls), ("tokens", tokens)):
-        if (limit := limits[name]) is not None and planned > limit:
-            raise InputError(
-                f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: no call was made; raise "
-                "the limit, or judge fewer rows or metrics"
-            )
-    if confirm and calls and not click.confirm("Make these calls?", err=True):
-        raise InputError("not confirmed: no call was made")
 
 
 def _as_argument(error: InputError) -> InputError:

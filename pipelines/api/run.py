@@ -19,7 +19,7 @@ from rankbeam.pipelines.config.sections import problems_of
 from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import is_notebook
-from rankbeam.pipelines.plan.plan import refuse_above_budget
+from rankbeam.pipelines.plan.limits import refuse_above_budget
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run import evaluate as evaluation
 from rankbeam.pipelines.run.evaluate import run_here

@@ -94,7 +94,7 @@ def evaluate(
     if not beam_options and overheads.needs_no_clients(output or "", experiment, overheads.experiment_text(experiment)):
         overheads.import_beam_alone()
     from rankbeam.pipelines.experiment.load import load_experiment
-    from rankbeam.pipelines.plan.plan import refuse_above_budget
+    from rankbeam.pipelines.plan.limits import refuse_above_budget
     from rankbeam.pipelines.run.folders import prepared_folders, refuse_elsewhere
     from rankbeam.pipelines.run.options import is_portable, pipeline_options, works_elsewhere
     from rankbeam.transforms.clients.storage import files
@@ -301,7 +301,7 @@ def _mark_finished(results: "Results") -> Iterator[None]:
 
 def run_here_and_show(experiment: "Experiment", name: str, form: str, *, wide: bool) -> None:
     """Run an experiment on this machine as `evaluate` does, and show its leaderboard."""
-    from rankbeam.pipelines.plan.plan import refuse_above_budget
+    from rankbeam.pipelines.plan.limits import refuse_above_budget
     from rankbeam.pipelines.run.folders import prepared_folders
     from rankbeam.pipelines.run.options import pipeline_options
 

@@ -177,14 +177,14 @@ def profiles(file: str, sample: int, output: str | None, only_plan: bool) -> Non
       rankbeam goldens profiles examples/goldens/gemini.yaml --output suggested.json
     """
     from rankbeam.pipelines.goldens.load import load_goldens
-    from rankbeam.pipelines.goldens.profiles import forecast, suggest, suggestion_of
+    from rankbeam.pipelines.goldens.profiles import forecast, forecast_text, suggest, suggestion_of
     from rankbeam.pipelines.goldens.rounds import plan_of
     from rankbeam.pipelines.run.options import pipeline_options
 
     loaded = load_goldens(file, profiles=False)
     suggestion = suggestion_of(loaded, plan_of(loaded), file, output or loaded.profiles, sample)
     if only_plan:
-        click.echo(forecast(suggestion)[0])
+        click.echo(forecast_text(suggestion, forecast(suggestion)))
         return
     suggested, warnings = suggest(suggestion, pipeline_options((), ()))
     warn(*warnings)

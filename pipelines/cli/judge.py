@@ -65,9 +65,9 @@ def judge(
 
         from rankbeam.pipelines.api.experiments import name_of
         from rankbeam.pipelines.api.inputs import reword_errors
-        from rankbeam.pipelines.api.judged import check_plan
         from rankbeam.pipelines.experiment.file.criteria import read_criteria
         from rankbeam.pipelines.experiment.load import parse_experiment
+        from rankbeam.pipelines.plan.limits import check_plan
         from rankbeam.pipelines.start import cases
         from rankbeam.transforms.clients.models.base import MODELS
         from rankbeam.transforms.records.errors import InputError

@@ -114,7 +114,6 @@ def describe(experiment: Experiment, execution: Run, options: PipelineOptions, p
             pipeline: protos.Pipeline = build(planned, execution, options).run().job.proto_pipeline
         staged = tuple(_staged_files(pipeline))
     plan = plan_of(experiment, path)
-    seconds = [*(pool.seconds for pool in plan.pools), *(model.seconds[0] for model in plan.models)]
     return DryRun(
         run_id=execution.run_id,
         job_name=cloud.job_name,
@@ -126,7 +125,7 @@ def describe(experiment: Experiment, execution: Run, options: PipelineOptions, p
         image=_image(pipeline),
         staged=staged,
         workers=(workers.num_workers, workers.max_num_workers),
-        seconds=max(seconds, default=0.0),
+        seconds=max((pool.seconds[0] for pool in plan.every_pool), default=0.0),
         plan=plan,
     )
 

@@ -63,7 +63,7 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     from rankbeam.pipelines.dataflow.service import translate_errors
     from rankbeam.pipelines.experiment.load import load_experiment
     from rankbeam.pipelines.manage.jobs import RunRecord
-    from rankbeam.pipelines.plan.plan import refuse_above_budget
+    from rankbeam.pipelines.plan.limits import refuse_above_budget
     from rankbeam.pipelines.run import evaluate
     from rankbeam.pipelines.run.folders import refuse_elsewhere
     from rankbeam.pipelines.run.options import pipeline_options

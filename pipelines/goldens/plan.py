@@ -3,50 +3,35 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any
 
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.plan.counting import KnownAnswers
-from rankbeam.pipelines.plan.models import Range, clocks, format_range, refuse_cost, saved_by_jobs, seconds_of
+from rankbeam.pipelines.plan.counting import CallCounts, counted_tasks
+from rankbeam.pipelines.plan.limits import refuse_cost
+from rankbeam.pipelines.plan.pools import (
+    PoolPlan,
+    Range,
+    StepPlan,
+    clocks,
+    format_range,
+    pool_plans,
+    tokens_text,
+    total_cost,
+)
+from rankbeam.pipelines.plan.totals import SizeTotal, Step, measure_call
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.goldens.distilling import EnlargeClues
-from rankbeam.transforms.goldens.forecast import OUTPUT_TOKENS, CallCost, forecast, size_of
+from rankbeam.transforms.goldens.forecast import OUTPUT_TOKENS, ImaginedWriting
 from rankbeam.transforms.goldens.planning import GoldensPlan
-from rankbeam.transforms.goldens.searching import EMBED, SEARCH, GradingPool
-from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.goldens.records.items import WritingTask
+from rankbeam.transforms.goldens.searching import EMBED, SEARCH
+from rankbeam.transforms.records.calls.steps import Work
 from rankbeam.transforms.records.errors import json_text, pluralize
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
-from rankbeam.transforms.records.reply import Tokens
 
-WRITTEN_AGAIN = 2
-"""Approximate maximum number of candidates for an item: every second one is rejected."""
 _STEPS = (*OUTPUT_TOKENS, EMBED, SEARCH)
-_ONCE = ("grade", EMBED, SEARCH)
-"""The steps that are only done for accepted questions."""
-_QUESTION = 25  # approximate tokens
-
-
-@dataclass(frozen=True)
-class StepCost:
-    """Calls and tokens of a step."""
-
-    service: str
-    step: str
-    calls: tuple[int, int]
-    ledger_hits: int
-    input_tokens: Range
-    output_tokens: Range
-
-
-@dataclass(frozen=True)
-class PoolCost:
-    """Costs of a quota pool."""
-
-    pool: str
-    seconds: Range
-    cost: Range | None  # None if no price is known
-    steps: tuple[StepCost, ...]
-    batch_cost: Range | None = None  # None if no calls are left to batch jobs
+_QUESTION = 100  # approximate characters
 
 
 @dataclass(frozen=True)
@@ -60,17 +45,12 @@ class Costs:
     documents: int
     spans: int
     types: Mapping[str, int]
-    pools: tuple[PoolCost, ...]
+    pools: tuple[PoolPlan, ...]
     max_cost: float | None  # None without a limit
 
     @property
     def cost(self) -> Range | None:
-        """The minimum and the maximum cost of all pools with batch jobs; None if a price is not known."""
-        costs = [pool.cost if pool.batch_cost is None else pool.batch_cost for pool in self.pools]
-        known = [cost for cost in costs if cost is not None]
-        if len(known) < len(self.pools):
-            return None
-        return sum(least for least, _ in known), sum(most for _, most in known)
+        return total_cost(self.pools)
 
     def as_json(self) -> str:
         return json_text({**asdict(self), "cost": self.cost})
@@ -97,20 +77,21 @@ class Costs:
 
 def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     """Compute the cost of a benchmark; this reads the ledger, but makes no call."""
-    work = goldens.writing
     anywhere = plan.library.passages[: goldens.context.passages]  # the actual passages are not known before a search
     first = plan.round(1, plan.previous.items, plan.previous.goldens)
     sources = [replace(source, context=anywhere) for source in first]
-    lookup = Ledger(goldens.ledger).lookup()
-    lookup.refresh()
-    sizes = [*forecast(work, sources, KnownAnswers(lookup, work).recall).values()]
-    if goldens.context.passages and goldens.context.enlarged:
-        calls = [EnlargeClues(goldens.asking).call(source) for source in sources]
-        known = {entry.key for entry in lookup.read(dict.fromkeys(call.key or "" for call in calls))}
-        sizes += [size_of(call, call.key in known) for call in calls]
-    graded = [*_grading_costs(goldens, plan), *_search_costs(goldens, plan, len(sources))]
+    counted = _written(goldens, sources)
+    least, most = counted.totals
+    for step, calls in _search_calls(goldens, plan, len(sources)):
+        least.add(step, step.step, calls)
+        most.add(step, step.step, calls)
+    if (grades := _grading_calls(goldens, plan)).calls:
+        most.add(Step(goldens.checker.name, "grade"), "grade", grades)
+    counted.pools = {service.name: service.pool or "" for service in goldens.pool.services}
+    services = [*goldens.calls.services, *counted.pools]
+    places = {Step(*names): place for place, names in enumerate(product(services, _STEPS))}
+    most.sizes = dict(sorted(most.sizes.items(), key=lambda entry: places[entry[0][0]]))
     types = Counter(candidate.type for source in sources for candidate in source.candidates)
-    quotas = goldens.calls.pools.items()
     library = plan.library
     return Costs(
         goldens.planned.items,
@@ -120,9 +101,28 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
         len(library.documents),
         len(library.spans),
         {kind: types[kind] for kind in goldens.planned.types if types[kind]},
-        tuple(_pool_cost(name, quota, goldens, sizes, graded) for name, quota in quotas),
+        tuple(pool_plans(counted, goldens.calls)),
         goldens.calls.max_cost,
     )
+
+
+def _written(goldens: Goldens, sources: Sequence[WritingTask]) -> CallCounts:
+    """The calls that write and check: at most, every second question is rejected, and another one is written."""
+    lookup = Ledger(goldens.ledger).lookup()
+    lookup.refresh()
+    works: list[Work[Any]] = [goldens.writing]
+    if goldens.context.passages and goldens.context.enlarged:
+        works.append(EnlargeClues(goldens.asking))
+    items = {source.name: source for source in sources}
+    counts = CallCounts()
+    for work in works:
+        counts.join(counted_tasks(work, items, lookup, ImaginedWriting()))
+    for step, sizes in counts.most.items():
+        counts.most[step] = {key: size._replace(is_stored=False) for key, size in sizes.items()}
+    counts = counts.with_totals()
+    least, most = counts.totals
+    most.join(least)
+    return counts
 
 
 def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
@@ -131,7 +131,23 @@ def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
     refuse_cost(goldens.calls.max_cost, costs.cost, goldens.text, path, advice)
 
 
-def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
+def _search_calls(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[tuple[Step, SizeTotal]]:
+    """Embeddings and rankings: one for each question, and one for each passage if a retriever compares embeddings."""
+    items = goldens.planned.items
+    by_pool = sources if goldens.context.passages and goldens.context.by == "pool" else 0
+    questions = SizeTotal(items, items, _QUESTION * items)
+    if goldens.duplicates is not None:
+        yield Step(goldens.duplicates.embed.service, EMBED), questions
+    for service in goldens.pool.services:
+        yield Step(service.name, SEARCH), SizeTotal(items + by_pool, items + by_pool)
+    passages = [len(span.text) for span in plan.library.passages]
+    for embed in goldens.pool.embedders:
+        spans = SizeTotal(by_pool, by_pool, by_pool * goldens.span_tokens * CHARACTERS_PER_TOKEN)
+        documents = SizeTotal(len(passages), len(passages), sum(passages))
+        yield Step(embed.service, EMBED), questions.plus(spans).plus(documents)
+
+
+def _grading_calls(goldens: Goldens, plan: GoldensPlan) -> SizeTotal:
     """The calls that grade other documents, of which there may be fewer; each is assumed to have a long passage."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     longest = passages[len(passages) * 3 // 4]
@@ -139,86 +155,14 @@ def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     most, known = min(goldens.pool.documents, documents - 1), len(previous.items)
     new = documents - previous.unchanged + max(0, most - previous.pool)
     possible = min(most * known, new * known + previous.lost_grades)
-    pool = GradingPool("", "x" * 100, (longest,))
-    call = goldens.asking.call("grade", {"query": pool.question, "context": longest.text})
-    return [replace(size_of(call), is_certain=False)] * (most * (goldens.planned.items - known) + possible)
+    call = goldens.asking.call("grade", {"query": "x" * _QUESTION, "context": longest.text})
+    _, size = measure_call(call, ImaginedWriting(), is_known=False)
+    calls = most * (goldens.planned.items - known) + possible
+    return SizeTotal(calls, calls, calls * size.characters, calls * size.output)
 
 
-def _search_costs(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[CallCost]:
-    """Embeddings and rankings: one for each question, and one for each passage if a retriever compares embeddings."""
-    items = goldens.planned.items
-    by_pool = sources if goldens.context.passages and goldens.context.by == "pool" else 0
-    if goldens.duplicates is not None:
-        yield from [CallCost(goldens.duplicates.embed.service, EMBED, Tokens(_QUESTION), False)] * items
-    for service in goldens.pool.services:
-        yield from [CallCost(service.name, SEARCH, Tokens(), False)] * (items + by_pool)
-    for embed in goldens.pool.embedders:
-        yield from [CallCost(embed.service, EMBED, Tokens(_QUESTION), False)] * items
-        yield from [CallCost(embed.service, EMBED, Tokens(goldens.span_tokens), False)] * by_pool
-        for span in plan.library.passages:
-            yield CallCost(embed.service, EMBED, Tokens(len(span.text) // CHARACTERS_PER_TOKEN), False)
-
-
-def _pool_cost(
-    pool: str, quota: Quota, goldens: Goldens, written: Sequence[CallCost], graded: Sequence[CallCost]
-) -> PoolCost:
-    models = {name: model for name, model in goldens.calls.services.items() if model.pool == pool}
-    searched = [service.name for service in goldens.pool.services if service.pool == pool]
-    steps = tuple(_steps_of([*models, *searched], written, graded))
-    ends = [(sum(step.calls[end] - step.ledger_hits for step in steps), _tokens(steps, end)) for end in (0, 1)]
-    is_free = not searched and all(service.parameters.is_free for service in models.values())
-    costs = [0.0 if is_free else quota.cost(calls, tokens) for calls, tokens in ends]
-    least, most = costs
-    seconds = [seconds_of(calls, tokens, quota) for calls, tokens in ends]
-    times = seconds[0], seconds[1]
-    if least is None or most is None:
-        return PoolCost(pool, times, None, steps)
-    saved = [_savings([step for step in steps if _is_batched(step, end, goldens)], end, quota) for end in (0, 1)]
-    return PoolCost(pool, times, (least, most), steps, (least - saved[0], most - saved[1]) if any(saved) else None)
-
-
-def _is_batched(step: StepCost, end: int, goldens: Goldens) -> bool:
-    model = goldens.calls.services.get(step.service)
-    if model is None or model.batch is None or not isinstance(model.parameters, RemoteModel):
-        return False
-    may_wait = step.step != EMBED or (model.batch.answers and model.parameters.embeds_in_batches)
-    return may_wait and step.calls[end] - step.ledger_hits >= model.batch.min_calls
-
-
-def _savings(steps: Sequence[StepCost], end: int, quota: Quota) -> float:
-    return saved_by_jobs(_tokens(steps, end), quota)
-
-
-def _tokens(steps: Sequence[StepCost], end: int) -> Tokens:
-    input_tokens = sum(step.input_tokens[end] for step in steps)
-    return Tokens(round(input_tokens), 0, round(sum(step.output_tokens[end] for step in steps)))
-
-
-def _steps_of(services: Sequence[str], written: Sequence[CallCost], graded: Sequence[CallCost]) -> Iterator[StepCost]:
-    for service in services:
-        for step in _STEPS:
-            costs = [size for size in (*written, *graded) if (size.service, size.step) == (service, step)]
-            if not costs:
-                continue
-            again = 1 if step in _ONCE else WRITTEN_AGAIN
-            remaining = [size for size in costs if not size.is_known]
-            calls = (sum(size.is_certain for size in costs), again * len(costs))
-            yield StepCost(service, step, calls, len(costs) - len(remaining), *_token_ranges(costs, remaining, again))
-
-
-def _token_ranges(costs: Sequence[CallCost], remaining: Sequence[CallCost], again: int) -> tuple[Range, Range]:
-    """Ranges of input and output tokens: those of the remaining calls, and those including later rounds."""
-    certain, further = [size for size in remaining if size.is_certain], again - 1
-    least_input, most_input, more_input = (sum(size.tokens.input for size in of) for of in (certain, remaining, costs))
-    least_output, most_output, more_output = (
-        sum(size.tokens.output for size in of) for of in (certain, remaining, costs)
-    )
-    return (least_input, most_input + further * more_input), (least_output, most_output + further * more_output)
-
-
-def _step_line(step: StepCost) -> str:
+def _step_line(step: StepPlan) -> str:
     parts = [f"{step.step}: {format_range(step.calls, noun='call')}"]
     if step.ledger_hits:
         parts.append(f"{step.ledger_hits:,} in the ledger")
-    parts.append(f"about {format_range(step.input_tokens)} input and {format_range(step.output_tokens)} output tokens")
-    return " · ".join(parts)
+    return " · ".join([*parts, tokens_text(step)])

@@ -12,9 +12,11 @@ from rankbeam.pipelines.config.sections import Section, problems_of
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.stages import run_alone
+from rankbeam.pipelines.plan.counting import counted_tasks
+from rankbeam.pipelines.plan.pools import PoolPlan, pool_plans
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.forecast import size_of
+from rankbeam.transforms.goldens.forecast import ImaginedWriting
 from rankbeam.transforms.goldens.planning import GoldensPlan, SuggestedProfiles, SuggestProfiles, sample_spans
 from rankbeam.transforms.goldens.records.items import Dimension, ProfileValue, SourceSpan, repeated_name
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -115,23 +117,29 @@ def suggestion_of(goldens: Goldens, plan: GoldensPlan, source: str, path: str, c
     return Suggestion(goldens, source, path, sample_spans(plan, count))
 
 
-def forecast(suggestion: Suggestion) -> tuple[str, float | None]:
-    """Describe the call, and return its cost, which is None if no price is known."""
-    goldens, call = suggestion.goldens, suggestion.work.call(suggestion.sample)
-    is_known = any(Ledger(goldens.ledger).find({call.key or "": None}))
-    size = size_of(call, is_known)
-    cost = 0.0 if is_known else goldens.calls.pools[goldens.writer.pool or ""].cost(1, size.tokens)
-    head = f"{len(suggestion.sample):,} texts of {len(suggestion.documents):,} documents to {goldens.writer.name}"
-    parts = [head, "0 calls, 1 in the ledger" if is_known else f"1 call, about {size.tokens.input:,} input tokens"]
-    return "; ".join([*parts, *([] if cost is None else [f"cost {cost:,.4g}"])]), cost
+def forecast(suggestion: Suggestion) -> PoolPlan:
+    """The forecast of the one call."""
+    goldens = suggestion.goldens
+    lookup = Ledger(goldens.ledger).lookup()
+    lookup.refresh()
+    counted = counted_tasks(suggestion.work, {"sample": suggestion.sample}, lookup, ImaginedWriting())
+    (plan,) = pool_plans(counted.with_totals(), goldens.calls)
+    return plan
+
+
+def forecast_text(suggestion: Suggestion, plan: PoolPlan) -> str:
+    writer = suggestion.goldens.writer.name
+    head = f"{len(suggestion.sample):,} texts of {len(suggestion.documents):,} documents to {writer}"
+    call = "0 calls, 1 in the ledger" if plan.ledger_hits else f"1 call, about {plan.input_tokens[1]:,} input tokens"
+    return "; ".join([head, call, *([] if plan.cost is None else [f"cost {plan.cost[1]:,.4g}"])])
 
 
 def suggest(suggestion: Suggestion, options: PipelineOptions) -> tuple[SuggestedProfiles, list[str]]:
     """Call the model, and write the file unless the call failed; also return warnings."""
     goldens, work = suggestion.goldens, suggestion.work
-    cost = forecast(suggestion)[1] or 0.0
-    if goldens.calls.max_cost is not None and goldens.calls.max_cost < cost:
-        problem = f"is below the cost of the call, about {cost:,.4g}"
+    cost = forecast(suggestion).cost
+    if goldens.calls.max_cost is not None and cost is not None and goldens.calls.max_cost < cost[1]:
+        problem = f"is below the cost of the call, about {cost[1]:,.4g}"
         raise load(goldens.text, suggestion.source).error(("max_cost",), problem)
     items = [("sample", suggestion.sample)]
     results = run_alone(goldens.stage(work), goldens.calls, goldens.output, items, SuggestedProfiles, options)

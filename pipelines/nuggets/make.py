@@ -11,7 +11,9 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.goldens.stages import run_alone
 from rankbeam.pipelines.holes import JudgeGrades, judge_grades
 from rankbeam.pipelines.plan.counting import counted_tasks
-from rankbeam.pipelines.plan.models import ModelPlan, lines_of, model_plans, refuse_cost
+from rankbeam.pipelines.plan.limits import refuse_cost
+from rankbeam.pipelines.plan.pools import PoolPlan, lines_of, pool_plans, total_cost
+from rankbeam.pipelines.plan.simulation import LEAST, MOST
 from rankbeam.pipelines.results.audit import Pair
 from rankbeam.pipelines.results.corpus import corpus_texts, stored_texts, texts_of_queries
 from rankbeam.pipelines.results.find import find_run
@@ -106,26 +108,24 @@ def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> Poo
     return PooledCollection(experiment, run, target, pools, references, finished, todo)
 
 
-def forecast(collection: PooledCollection) -> list[ModelPlan]:
+def forecast(collection: PooledCollection) -> list[PoolPlan]:
     """The calls, tokens and cost of the remaining work; makes no call."""
     work = collection.work
     lookup = Ledger(collection.experiment.ledger).lookup()
     lookup.refresh()
-    counted = counted_tasks(work, lambda: {pool.query_id: work.steps(pool) for pool in collection.todo}, lookup)
-    return model_plans(counted, collection.experiment)
+    counted = counted_tasks(work, {pool.query_id: pool for pool in collection.todo}, lookup, LEAST, MOST)
+    return pool_plans(counted.with_totals(), collection.experiment.calls)
 
 
-def forecast_text(collection: PooledCollection, plans: Sequence[ModelPlan]) -> str:
+def forecast_text(collection: PooledCollection, plans: Sequence[PoolPlan]) -> str:
     contexts = sum(len(pool.contexts) for pool in collection.todo)
     head = f"{pluralize(len(collection.todo), 'query', 'queries')} with {pluralize(contexts, 'relevant context')}"
     return "\n".join([head, *(line for plan in plans for line in lines_of(plan))] if plans else [head, "no calls"])
 
 
-def refuse_above_budget(experiment: Experiment, plans: Sequence[ModelPlan], path: str) -> None:
+def refuse_above_budget(experiment: Experiment, plans: Sequence[PoolPlan], path: str) -> None:
     """Refuse calls whose lowest forecast is above `max_cost`."""
-    costs = [plan.cost for plan in plans if plan.cost is not None]
-    least, most = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
-    refuse_cost(experiment.calls.max_cost, (least, most), experiment.text, path)
+    refuse_cost(experiment.calls.max_cost, total_cost(plans), experiment.text, path)
 
 
 def collect(collection: PooledCollection, options: PipelineOptions) -> CollectedNuggets:

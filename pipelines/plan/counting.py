@@ -15,6 +15,7 @@ from rankbeam.pipelines.plan.simulation import (
     Again,
     Assumption,
     EarlierWork,
+    ImaginedAnswers,
     Recall,
     Unknown,
     bought_again,
@@ -43,7 +44,7 @@ from rankbeam.transforms.judge.steps.criterion import instructions_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.steps import Call, Steps, Work
+from rankbeam.transforms.records.calls.steps import Call, Work
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.rankings.contexts import NOT_SUPPLIED
@@ -69,8 +70,7 @@ class CallCounts:
     texts: tuple[int, int] = (0, 0)
     largest: dict[str, int] = field(default_factory=dict)
     again: Again = field(default_factory=dict)
-    pools: Counter[str] = field(default_factory=Counter)  # calls of services that are not models, by quota pool
-    ledger_hits: Counter[str] = field(default_factory=Counter)  # calls that the ledger answers
+    pools: dict[str, str] = field(default_factory=dict)  # quota pools of services that are not models, by service
     warnings: dict[str, None] = field(default_factory=dict)
 
     def join(self, other: "CallCounts") -> None:
@@ -87,8 +87,7 @@ class CallCounts:
         for reason, verdicts in other.again.items():
             self.again.setdefault(reason, {}).update(verdicts)
         self.texts = (self.texts[0] + other.texts[0], self.texts[1] + other.texts[1])
-        self.pools += other.pools
-        self.ledger_hits += other.ledger_hits
+        self.pools |= other.pools
         self.warnings |= other.warnings
 
     def add_largest(self, calls: Iterable[Call], most_tokens: Callable[[Call], int]) -> None:
@@ -290,21 +289,23 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
     return counts
 
 
-def counted_tasks(work: Work[Any], tasks: Callable[[], Mapping[str, Steps[Any]]], lookup: Lookup) -> CallCounts:
-    """Count the calls of tasks that share no call; `tasks` starts all of them, by name."""
-    counts, known = CallCounts(), KnownAnswers(lookup, work)
-    for assumed, sizes in ((LEAST, counts.least), (MOST, counts.most)):
-        for calls in simulate_calls(tasks(), assumed, known.recall).values():
+def counted_tasks(work: Work[Any], items: Mapping[str, Any], lookup: Lookup, *assumptions: Assumption) -> CallCounts:
+    """Count the calls of one task for each item: the fewest under the first assumption, the most under the last."""
+    known = KnownAnswers(lookup, work)
+    ends: list[Sizes] = []
+    for assumed in assumptions:
+        sizes: Sizes = defaultdict(dict)
+        tasks = {name: work.steps(item) for name, item in items.items()}
+        for calls in simulate_calls(tasks, assumed, known.recall).values():
             for key, call in calls.items():
                 step, size = measure_call(call, assumed, is_known=key in known.recall(()))
                 sizes[step][_number(key)] = size
-    counts.apart.update({step: len(sizes) for step, sizes in counts.most.items()})
-    counts.seen = known.seen
-    return counts.with_totals()
+        ends.append(sizes)
+    return CallCounts(ends[0], ends[-1], seen=known.seen)
 
 
 def _distinct(
-    work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption, recall: Recall
+    work: EvaluateAnswers, items: Sequence[Item], assumed: ImaginedAnswers, recall: Recall
 ) -> dict[str, dict[str, Call]]:
     """The distinct calls for each item, by key."""
     query_calls = simulate_calls({item.query_id: work.steps(item) for item in items}, assumed, recall)

@@ -13,8 +13,8 @@ from typing import Any
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.checks import steps_of
-from rankbeam.pipelines.plan.models import Range, format_range
 from rankbeam.pipelines.plan.plan import Plan, number_of_queries, plan_of
+from rankbeam.pipelines.plan.pools import Range, format_range, sum_of
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
@@ -162,8 +162,7 @@ def _spreads(
 
 def _from_scratch(experiment: Experiment, plan: Plan) -> Plan:
     """The forecast with an empty ledger, so that it grows with the queries."""
-    hits = [*(pool.ledger_hits for pool in plan.pools), *(model.ledger_hits for model in plan.models)]
-    if not any(hits):
+    if not any(pool.ledger_hits for pool in plan.every_pool):
         return plan
     with tempfile.TemporaryDirectory(prefix="rankbeam-detect-") as folder:
         return plan_of(replace(experiment, calls=replace(experiment.calls, ledger_path=folder)))
@@ -174,14 +173,11 @@ def _needed_queries(
 ) -> NeededQueries:
     number = _number(spread, question, level)
     share = number / queries if queries else 0.0
-    pools, models = plan.pools, plan.models
-    counts = [(item.calls, item.calls) for item in pools] + [item.calls for item in models]
-    tokens = [item.input_tokens for item in models] + [item.output_tokens for item in models]
-    costs = [None if item.cost is None else (item.cost, item.cost) for item in pools]
-    costs += [item.cost for item in models]
-    priced = [cost for cost in costs if cost is not None]
-    cost = _scaled_sum(priced, share) if len(priced) == len(costs) else None
-    scaled = (_scaled_sum(counts, share), _scaled_sum(tokens, share))
+    pools = plan.every_pool
+    tokens = [tokens for pool in pools for tokens in (pool.input_tokens, pool.output_tokens)]
+    costs = [pool.cost for pool in pools if pool.cost is not None]
+    cost = _scaled_sum(costs, share) if len(costs) == len(pools) else None
+    scaled = (_scaled_sum([pool.calls for pool in pools], share), _scaled_sum(tokens, share))
     return NeededQueries(spread.metric, number, spread.deviation, spread.origin, *scaled, cost)
 
 
@@ -194,7 +190,8 @@ def _number(spread: DifferenceSpread, question: DetectionQuestion, level: float)
 
 
 def _scaled_sum(ranges: Sequence[Range], share: float) -> Range:
-    return share * sum(least for least, _ in ranges), share * sum(most for _, most in ranges)
+    least, most = sum_of(ranges)
+    return share * least, share * most
 
 
 def _warnings(

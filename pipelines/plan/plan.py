@@ -12,12 +12,19 @@ import apache_beam as beam
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.pools import too_large
-from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.plan.corpora import CorpusPlan, TablePlan, corpora_plan, table_plans
 from rankbeam.pipelines.plan.counting import CallCounts
-from rankbeam.pipelines.plan.models import ModelPlan, Range, format_range, lines_of, model_plans, refuse_cost
-from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans, has_changed_prompts
+from rankbeam.pipelines.plan.pools import (
+    PoolPlan,
+    Range,
+    format_range,
+    lines_of,
+    pool_plans,
+    retriever_line,
+    total_cost,
+)
+from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans
 from rankbeam.pipelines.plan.stages import (
     CountOutputs,
     add_known_rankings,
@@ -37,7 +44,6 @@ from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.kernels.grouping import grouped
-from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputErrors, pluralize
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import NO_TOKENS
@@ -48,25 +54,6 @@ _UNKNOWN = (
     "contexts, either equal for all retrievers (least) or different for each (most)"
 )
 _UNPRICED = "no price for {}: write price_per_million: {{input: …, output: …}} under quotas, and plan shows the cost"
-
-
-@dataclass(frozen=True)
-class PoolPlan:
-    """Forecast of one quota pool of retrievers."""
-
-    pool: str
-    calls: int
-    ledger_hits: int
-    requests_per_minute: float
-    seconds: float
-    cost: float | None  # None if no price is known
-
-    @classmethod
-    def of(cls, pool: str, quota: Quota, calls: int, ledger_hits: int) -> "PoolPlan":
-        new = calls - ledger_hits
-        price = quota.price_per_1000
-        cost = None if price is None else new * price / 1000
-        return cls(pool, calls, ledger_hits, quota.requests_per_minute, new * 60 / quota.requests_per_minute, cost)
 
 
 @dataclass(frozen=True)
@@ -81,10 +68,10 @@ class ConfigurationPlan:
 class Plan:
     """Forecast of an experiment."""
 
-    pools: tuple[PoolPlan, ...]
+    pools: tuple[PoolPlan, ...]  # of retrievers
     configurations: tuple[ConfigurationPlan, ...]
     warnings: tuple[str, ...] = ()
-    models: tuple[ModelPlan, ...] = ()
+    models: tuple[PoolPlan, ...] = ()
     max_cost: float | None = None  # None for no limit
     corpora: tuple[CorpusPlan, ...] = ()
     race: str = ""
@@ -97,30 +84,29 @@ class Plan:
     @property
     def cost(self) -> Range | None:
         """Lowest and highest cost of all calls; None if a price is unknown. A race saves no corpora."""
-        pool_costs = [None if pool.cost is None else (pool.cost, pool.cost) for pool in self.pools]
-        corpus_costs = [
-            None if corpus.cost is None else (corpus.cost, corpus.cost) for corpus in self.corpora if corpus.state
-        ]
-        model_costs = (model.possible_cost for model in self.models)
-        call_costs = [*pool_costs, *model_costs]
-        known_costs = [cost for cost in (*call_costs, *corpus_costs) if cost is not None]
-        if not known_costs or len(known_costs) < len(call_costs) + len(corpus_costs):
+        calls = total_cost(self.every_pool)
+        corpora = [corpus.cost for corpus in self.corpora if corpus.state]
+        imports = [cost for cost in corpora if cost is not None]
+        if calls is None or len(imports) < len(corpora) or not (self.every_pool or corpora):
             return None
-        raced = sum(cost[0] for cost in call_costs if cost is not None) * (1.0 - self.least_share)
-        return sum(least for least, _ in known_costs) - raced, sum(most for _, most in known_costs)
+        return calls[0] * self.least_share + sum(imports), calls[1] + sum(imports)
+
+    @property
+    def every_pool(self) -> tuple[PoolPlan, ...]:
+        return *self.pools, *self.models
 
     def as_document(self) -> dict[str, Any]:
-        return {**asdict(self), "cost": self.cost}
+        return {**asdict(self), "pools": [_retriever_document(pool) for pool in self.pools], "cost": self.cost}
 
     def as_text(self, screen: Screen = WHOLE) -> str:
-        pools = [_pool_line(pool) for pool in self.pools]
+        pools = [retriever_line(pool) for pool in self.pools]
         models = [line for model in self.models for line in lines_of(model)]
         lines = [*pools, *models] or ["no remote calls"]
         lines += (again.line() for again in self.again)
         paid = len(pools) + len(self.models) + sum(bool(corpus.documents) for corpus in self.corpora)
         if paid > 1 and self.cost is not None:
             lines.append(f"together: cost {format_range(self.cost, '{:,.2f}')}")
-        unpriced = [pool.pool for pool in self.models if pool.cost is None and pool.calls[1] > pool.ledger_hits]
+        unpriced = [pool.pool for pool in self.models if pool.cost is None]
         lines += [_UNPRICED.format(", ".join(unpriced))] if unpriced else []
         if self.max_cost is not None:
             lines.append(f"max_cost: {self.max_cost:,.2f}")
@@ -146,27 +132,21 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     counted, queries = _run_counting(experiment)
     if counted.largest:
         _refuse_too_large(experiment, counted, path)
-    order = list(experiment.calls.pools)
-    pools = [
-        PoolPlan.of(pool, experiment.calls.pools[pool], calls, counted.ledger_hits[pool])
-        for pool, calls in counted.pools.items()
-    ]
-    models = model_plans(counted, experiment)
+    plans = pool_plans(counted, experiment.calls)
     warnings = dict.fromkeys(corpus_warnings) | counted.warnings
     if counted.unknown:
         warnings[_UNKNOWN.format(counted.unknown)] = None
-    hits = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
     race = experiment.evaluation.race
     return Plan(
-        tuple(sorted(pools, key=lambda entry: order.index(entry.pool))),
+        tuple(plan for plan in plans if plan.steps[0].service in counted.pools),
         configurations,
         tuple(warnings),
-        tuple(sorted(models, key=lambda entry: order.index(entry.pool))),
+        tuple(plan for plan in plans if plan.steps[0].service not in counted.pools),
         experiment.calls.max_cost,
         corpora,
         "" if race is None else race.described(queries, len(experiment.evaluation.configurations)),
         queries,
-        _least_share(experiment, queries, is_begun=hits > 0),
+        _least_share(experiment, queries, is_begun=any(plan.ledger_hits for plan in plans)),
         proposals(experiment, queries),
         again_plans(counted.again),
         table_plans(experiment),
@@ -240,28 +220,16 @@ def number_of_queries(experiment: Experiment) -> int:
     return _run_counting(experiment)[1]
 
 
-def _pool_line(plan: PoolPlan) -> str:
-    new = plan.calls - plan.ledger_hits
-    parts = [f"{plan.pool}: {pluralize(new, 'call')} to make"]
-    if plan.ledger_hits:
-        parts.append(f"{plan.ledger_hits:,} of {plan.calls:,} are in the ledger")
-    parts.append(f"{clock(plan.seconds)} at {plan.requests_per_minute:,.10g} a minute")
-    if plan.cost is not None:
-        parts.append(f"cost {plan.cost:,.2f}")
-    return " · ".join(parts)
-
-
-def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
-    """Refuse an experiment whose lowest forecast is above `max_cost`.
-
-    Returns sentences about verdicts that are bought again, forecast only if the last run had other prompts or parts.
-    """
-    if experiment.calls.max_cost is None and not has_changed_prompts(experiment):
-        return ()
-    plan = plan_of(experiment, path)
-    advice = ", or make fewer calls (`rankbeam plan` shows what each part costs)"
-    refuse_cost(experiment.calls.max_cost, plan.cost, experiment.text, path, advice)
-    return tuple(again.line() for again in plan.again)
+def _retriever_document(plan: PoolPlan) -> dict[str, Any]:
+    """The JSON of a pool of retrievers, whose calls are all known in advance."""
+    return {
+        "pool": plan.pool,
+        "calls": plan.calls[1],
+        "ledger_hits": plan.ledger_hits,
+        "requests_per_minute": plan.requests_per_minute,
+        "seconds": plan.seconds[1],
+        "cost": None if plan.cost is None else plan.cost[1],
+    }
 
 
 def configuration_plans(experiment: Experiment) -> tuple[ConfigurationPlan, ...]:

@@ -10,7 +10,7 @@ this experiment pays for are counted, and only if an earlier answer would be fre
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.find import finished_runs
@@ -24,10 +24,12 @@ from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, InputError, pluralize
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.judging.steps import Imagined
 from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.stages import RERANK
 
 _DEVIATIONS = 5
 _WORD = "word "
@@ -45,17 +47,55 @@ Again = dict[str, dict[str, int]]
 """The number of verdicts that are bought again, by reason and question."""
 
 
+class Assumption(Protocol):
+    """Replies that are imagined, since the ledger has none."""
+
+    def reply(self, call: Call, task: str) -> Any:
+        """The reply as the task's work reads it."""
+
+    def output_tokens(self, prompt: Prompt) -> float:
+        """The approximate tokens of a reply."""
+
+
 @dataclass(frozen=True)
-class Assumption:
-    """Parameters of imagined answers."""
+class ImaginedAnswers:
+    """Imagined replies of models that answer, judge, embed, rerank or rewrite."""
 
     claims: int
     alike: bool = False
     characters: int = 0
     of_a_claim: int = 20  # characters of a claim
+    reply_tokens: int = 60
+    item_tokens: int = 60  # of an id, a verdict and a reason
+
+    def reply(self, call: Call, task: str) -> ModelReply:
+        prompt = Prompt.parse(call.payload)
+        if (step := step_of(prompt.step)) is not None:
+            key = call.key or ""
+            parts = (f"{number} {key[:8]} ".ljust(self.of_a_claim, ".") for number in range(self._claims_in(prompt)))
+            return ModelReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
+        name = f"answer to {task if self.alike else call.key} "
+        return ModelReply(name + imagined_text(self.characters), "")
+
+    def output_tokens(self, prompt: Prompt) -> float:
+        step = step_of(prompt.step)
+        if prompt.step == RERANK:
+            return min(prompt.max_output_tokens, self.reply_tokens)
+        if step is None:
+            return min(prompt.max_output_tokens, self.characters / CHARACTERS_PER_TOKEN + self.reply_tokens)
+        if step.embeds:
+            return 0.0
+        parts = step.imagined_parts(items_of(prompt), self.claims)
+        return min(prompt.max_output_tokens, self.reply_tokens + self.item_tokens * parts)
+
+    def _claims_in(self, prompt: Prompt) -> int:
+        """Number of imagined claims in a prompt's text: when imagining many, at least one for each sentence."""
+        text = prompt.values.get("text", "")
+        return max(self.claims, len(sentences(text))) if self.claims > 1 and isinstance(text, str) else self.claims
 
 
-LEAST, MOST = Assumption(claims=0, alike=True), Assumption(claims=12, characters=2000, of_a_claim=120)
+LEAST = ImaginedAnswers(claims=0, alike=True, reply_tokens=3, item_tokens=10)
+MOST = ImaginedAnswers(claims=12, characters=2000, of_a_claim=120)
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 """Returns the outcomes of the calls that are known, by key."""
@@ -78,7 +118,7 @@ def simulate_calls(
             if not is_end(calls, known):
                 keys = [call.key or "" for call in calls]
                 sent = [
-                    known[key] if key in known else _imagined_reply(call, query_id, assumed)
+                    known[key] if key in known else assumed.reply(call, query_id)
                     for key, call in zip(keys, calls, strict=True)
                 ]
                 following = _next(tasks[query_id], sent)
@@ -116,23 +156,6 @@ def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | Non
         return None
 
 
-def _imagined_reply(call: Call, query_id: str, assumed: Assumption) -> ModelReply:
-    prompt = Prompt.parse(call.payload)
-    step = step_of(prompt.step)
-    if step is not None:
-        key = call.key or ""
-        parts = (f"{number} {key[:8]} ".ljust(assumed.of_a_claim, ".") for number in range(_claims(prompt, assumed)))
-        return ModelReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
-    name = f"answer to {query_id if assumed.alike else call.key} "
-    return ModelReply(name + imagined_text(assumed.characters), "")
-
-
-def _claims(prompt: Prompt, assumed: Assumption) -> int:
-    """Number of imagined claims in a prompt's text: when imagining many, at least one for each sentence."""
-    text = prompt.values.get("text", "")
-    return max(assumed.claims, len(sentences(text))) if assumed.claims > 1 and isinstance(text, str) else assumed.claims
-
-
 def items_of(prompt: Prompt) -> int:
     step = step_of(prompt.step)
     return 0 if step is None or step.items is None else len(prompt.values[step.items])
@@ -142,7 +165,7 @@ def imagined_text(characters: int) -> str:
     return _WORD * (characters // len(_WORD))
 
 
-def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
+def with_imagined(item: Item, assumed: ImaginedAnswers, unknown: Unknown) -> Item:
     """An item with imagined contexts for unknown rankings: the same for all sources, or different ones for each."""
     passages, systems = list(item.passages), []
     places = {passage: place for place, passage in reversed([*enumerate(passages)])}

@@ -21,7 +21,7 @@ from rankbeam.pipelines.plan.counting import (
     known_counts,
 )
 from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, Unknown, earlier_works, with_imagined
-from rankbeam.pipelines.plan.totals import CallTotals, divided, totals_of
+from rankbeam.pipelines.plan.totals import CallTotals, SizeTotal, Step, divided, totals_of
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
@@ -315,10 +315,10 @@ class CountFn(LedgerFn):
         counts = counted_calls(model_calls, self._lookup, self._most_tokens)
         for calls in call_groups:  # one group: tasks of one name
             for call in {call.key: call for call in reversed(calls) if call.service not in self._models}.values():
-                pool = self._stage.pools[call.service]
-                counts.pools[pool] += 1
+                counts.pools[call.service] = self._stage.pools[call.service]
                 is_known = call.key is not None and self._lookup.place(call.key, call.depth) is not None
-                counts.ledger_hits[pool] += is_known
+                for totals in counts.totals:
+                    totals.add(Step(call.service, self._stage.name), "", SizeTotal(1, int(not is_known)))
         if counts.pools:
             counts.warnings = dict.fromkeys(self._lookup.warnings())
         yield counts

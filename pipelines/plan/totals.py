@@ -14,19 +14,16 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rankbeam.pipelines.plan.simulation import LEAST, Assumption, items_of
+from rankbeam.pipelines.plan.simulation import Assumption
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.judge.steps.criterion import CriterionStep
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.judging.registry import step_of
-from rankbeam.transforms.records.stages import RERANK
 
 PREFIXES = (1024, 2048, 4096)
 """Minimum tokens of a shared beginning that services cache; it depends on the model."""
-
-_LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of each item: an id, a verdict, a reason
 
 
 class Step(NamedTuple):
@@ -75,28 +72,14 @@ def measure_call(
     embeds = step is not None and step.embeds
     characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
     prefixes = () if embeds else tuple(_prefixes(rendered.system + rendered.user))
-    return step_for(call, prompt, criteria), CallSize(
-        is_known, characters, _output(prompt, assumed), prompt.step, prefixes
-    )
+    size = CallSize(is_known, characters, assumed.output_tokens(prompt), prompt.step, prefixes)
+    return step_for(call, prompt, criteria), size
 
 
 def _prefixes(text: str) -> Iterator[int]:
     for tokens in PREFIXES:
         if len(text) >= (end := tokens * CHARACTERS_PER_TOKEN):
             yield int.from_bytes(blake2b(text[:end].encode("utf-8", "replace"), digest_size=8).digest(), "big")
-
-
-def _output(prompt: Prompt, assumed: Assumption) -> float:
-    """The approximate tokens of a reply."""
-    fixed, per_part = _LEAST_OUTPUT if assumed is LEAST else _MOST_OUTPUT
-    step = step_of(prompt.step)
-    if prompt.step == RERANK:
-        return min(prompt.max_output_tokens, fixed)
-    if step is None:
-        return min(prompt.max_output_tokens, assumed.characters / CHARACTERS_PER_TOKEN + fixed)
-    if step.embeds:
-        return 0.0
-    return min(prompt.max_output_tokens, fixed + per_part * step.imagined_parts(items_of(prompt), assumed.claims))
 
 
 class SizeTotal(NamedTuple):

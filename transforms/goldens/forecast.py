@@ -1,10 +1,6 @@
-"""Forecast a round's calls: its tasks go through their steps with known or imagined answers.
+"""Imagined replies of the writing and the checking model, from which a plan counts the calls of a round."""
 
-No call is made. Answers in the ledger are known; the others are imagined such that every candidate passes all checks.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rankbeam.transforms.goldens.asking import ParsedReply
@@ -17,15 +13,13 @@ from rankbeam.transforms.goldens.records.forms import (
     Facts,
     YesNo,
 )
-from rankbeam.transforms.goldens.records.items import UNANSWERABLE, CallRecord, Nugget, Vote, WritingTask
-from rankbeam.transforms.goldens.writing import FURTHER, WriteItems
+from rankbeam.transforms.goldens.records.items import UNANSWERABLE, CallRecord, Nugget, Vote
+from rankbeam.transforms.goldens.writing import FURTHER
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import NuggetAssignment
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call
-from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
-from rankbeam.transforms.records.reply import Tokens
 
 OUTPUT_TOKENS: Mapping[str, int] = {
     "profiles": 600,
@@ -47,50 +41,17 @@ OUTPUT_TOKENS: Mapping[str, int] = {
 _FACTS, _QUOTE = 6, 120
 _NO_MODEL = CallRecord("", "", "", "")
 
-Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
-"""Looks up the known outcomes of calls, by key."""
 
+class ImaginedWriting:
+    """Imagined replies such that every candidate passes all checks."""
 
-@dataclass(frozen=True)
-class CallCost:
-    """Cost of a call."""
+    def reply(self, call: Call, _: str) -> ParsedReply:
+        prompt = Prompt.parse(call.payload)
+        word = UNANSWERABLE if prompt.step == UNANSWERABLE else "imagined"
+        return ParsedReply(_VALUES[prompt.step](prompt.values, f"{word} {call.key}"), _NO_MODEL)
 
-    service: str
-    step: str
-    tokens: Tokens
-    is_known: bool
-    is_certain: bool = True  # False if the call may not be needed
-
-
-def size_of(call: Call, is_known: bool = False) -> CallCost:
-    prompt = Prompt.parse(call.payload)
-    rendered = prompt.rendered()
-    tokens = (len(rendered.system) + len(rendered.user)) // CHARACTERS_PER_TOKEN
-    return CallCost(call.service, prompt.step, Tokens(tokens, 0, OUTPUT_TOKENS[prompt.step]), is_known)
-
-
-def forecast(work: WriteItems, sources: Sequence[WritingTask], recall: Recall) -> dict[str, CallCost]:
-    """The distinct calls of a round, by key."""
-    sizes: dict[str, CallCost] = {}
-    open_tasks = [(steps, next(steps)) for steps in map(work.steps, sources)]
-    while open_tasks:
-        known = recall([call for _, calls in open_tasks for call in calls])
-        following = []
-        for steps, calls in open_tasks:
-            sizes |= {call.key or "": size_of(call, (call.key or "") in known) for call in calls}
-            sent = [known.get(call.key or "") or _imagined_reading(call) for call in calls]
-            try:
-                following.append((steps, steps.send(sent)))
-            except StopIteration:
-                continue
-        open_tasks = following
-    return sizes
-
-
-def _imagined_reading(call: Call) -> ParsedReply:
-    prompt = Prompt.parse(call.payload)
-    word = UNANSWERABLE if prompt.step == UNANSWERABLE else "imagined"
-    return ParsedReply(_VALUES[prompt.step](prompt.values, f"{word} {call.key}"), _NO_MODEL)
+    def output_tokens(self, prompt: Prompt) -> float:
+        return OUTPUT_TOKENS[prompt.step]
 
 
 def _facts(values: Mapping[str, Any], _: str) -> Facts:
@@ -119,6 +80,8 @@ def _derived(values: Mapping[str, Any], _: str) -> DerivedAnswer:
 
 
 _VALUES: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
+    "profiles": lambda *_: (),
+    "enlarge": lambda _, name: name,
     "facts": _facts,
     "distill": lambda *_: (0,),
     "question": _draft_question,

@@ -5,7 +5,11 @@ import json
 import pytest
 
 from rankbeam.pipelines.dataflow.dry_run import DryRun, StagedFile
-from rankbeam.pipelines.plan.plan import Plan, PoolPlan
+from rankbeam.pipelines.experiment.call_settings import CallSettings
+from rankbeam.pipelines.plan.counting import CallCounts
+from rankbeam.pipelines.plan.plan import Plan
+from rankbeam.pipelines.plan.pools import PoolPlan, pool_plans
+from rankbeam.pipelines.plan.totals import CallTotals, SizeTotal, Step
 from rankbeam.transforms.records.calls.quota import Quota
 
 
@@ -27,8 +31,10 @@ def described(*pools: PoolPlan, seconds: float) -> DryRun:
 
 
 def test_workers_wait_for_the_quotas_of_calls() -> None:
-    pool = PoolPlan.of("models", Quota(60, price_per_1000=2.0), 7300, 100)
-    description = described(pool, seconds=pool.seconds)
+    totals = CallTotals({(Step("s", "retrieve"), ""): SizeTotal(calls=7300, new=7200)})
+    counted = CallCounts(totals=(totals, totals), pools={"s": "models"})
+    (pool,) = pool_plans(counted, CallSettings(pools={"models": Quota(60, price_per_1000=2.0)}))
+    description = described(pool, seconds=pool.seconds[0])
     lines = description.as_text().splitlines()
     time = "2 to 4, for at least 2 h 0 min by the quotas of calls: 0.24 dollars at 0.06 an hour of one CPU"
     assert lines[3] == f"workers  {time}, without their own work"

@@ -1,12 +1,12 @@
-"""Forecast of models: every pool's calls, tokens, time and cost, from counted calls."""
+"""Forecast of quota pools: calls, tokens, time and cost, from counted calls."""
 
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from rankbeam.pipelines.config.yaml_lines import load
-from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.call_settings import CallSettings
+from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.counting import NOT_SEEN, CallCounts, StepTotals
 from rankbeam.pipelines.plan.totals import PREFIXES, CallTotals, SizeTotal, Step
@@ -34,11 +34,13 @@ class StepPlan:
     calls: tuple[int, int]
     ledger_hits: int
     calls_without_sharing: int
+    input_tokens: Range
+    output_tokens: Range
 
 
 @dataclass(frozen=True)
-class ModelPlan:
-    """Forecast of one quota pool of models."""
+class PoolPlan:
+    """Forecast of one quota pool."""
 
     pool: str
     calls: tuple[int, int]
@@ -50,7 +52,7 @@ class ModelPlan:
     tokens_per_minute: float | None
     requests: tuple[int, int]
     seconds: Range
-    cost: Range | None  # None if no price is known
+    cost: Range | None  # None if calls are left, and no price is known
     steps: tuple[StepPlan, ...]
     batch_cost: Range | None = None  # None if no call goes to batch jobs
     batch_steps: int = 0  # maximum number of steps with jobs, one after another
@@ -66,27 +68,35 @@ class ModelPlan:
         return min(self.cost[0], self.cached_cost[0]), self.cost[1]
 
 
-def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
+def pool_plans(counted: CallCounts, calls: CallSettings) -> list[PoolPlan]:
+    """The forecast of every pool with calls, in the order of the pools."""
     steps = dict.fromkeys(step for step, _ in counted.totals[1].sizes)
-    by_pool = grouped((experiment.calls.services[step.service].pool or "", step) for step in steps)
-    return [_pool_plan(pool, steps, counted, experiment) for pool, steps in by_pool.items()]
+    pools = {name: service.pool or "" for name, service in calls.services.items()} | counted.pools
+    by_pool = grouped(((pools[step.service], step.service in counted.pools), step) for step in steps)
+    order = list(calls.pools)
+    return [
+        _pool_plan(pool, by_pool[pool, of_retrievers], counted, calls)
+        for pool, of_retrievers in sorted(by_pool, key=lambda names: order.index(names[0]))
+    ]
 
 
-def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experiment: Experiment) -> ModelPlan:
-    quota = experiment.calls.pools[pool]
-    is_free = all(experiment.calls.services[step.service].parameters.is_free for step in steps)
+def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, calls: CallSettings) -> PoolPlan:
+    quota = calls.pools[pool]
+    models = {step: calls.services[step.service] for step in steps if step.service not in counted.pools}
+    is_free = all(step in models and models[step].parameters.is_free for step in steps)
     plans = tuple(_step_plan(step, counted) for step in steps)
-    texts = {step: _texts_of_a_request(step, experiment) for step in steps}
+    texts = {step: _texts_of_a_request(step, models.get(step)) for step in steps}
     ends = [_remaining_usage(totals, texts, counted.seen) for totals in counted.totals]
-    costs = [0.0 if is_free else quota.cost(*end) for end in ends]
     requests = sorted(number for number, _ in ends)
+    is_unknown = not models and quota.price_per_1000 is None  # retrievers' tokens are not forecast
+    costs = [0.0 if is_free or not requests[1] else None if is_unknown else quota.cost(*end) for end in ends]
     known_costs = [cost for cost in costs if cost is not None]
-    jobs = _jobs(steps, counted, experiment)
+    jobs = _jobs(models, counted)
     halves = [_half(jobs, totals, counted, quota) for totals in counted.totals]
-    prefix = min(_cache_minimum(experiment.calls.services[step.service].parameters.model) for step in steps)
-    shared = [_count_sharing(totals, steps, counted.seen, prefix) for totals in counted.totals]
+    prefix = min((_cache_minimum(model.parameters.model) for model in models.values()), default=0)
+    shared = [_count_sharing(totals, models, counted.seen, prefix) for totals in counted.totals]
     saved = [0.0 if quota.prices is None else quota.prices.saved(number * prefix) for number in shared]
-    return ModelPlan(
+    return PoolPlan(
         pool,
         (sum(plan.calls[0] for plan in plans), sum(plan.calls[1] for plan in plans)),
         sum(plan.ledger_hits for plan in plans),
@@ -96,7 +106,7 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
         quota.requests_per_minute,
         quota.tokens_per_minute,
         (requests[0], requests[-1]),
-        _range(seconds_of(*end, quota) for end in ends),
+        _range(_seconds_of(*end, quota) for end in ends),
         _range(known_costs) if len(known_costs) == len(costs) else None,
         plans,
         _range(cost - half for cost, half in zip(known_costs, halves, strict=True)) if jobs else None,
@@ -126,24 +136,26 @@ def _count_sharing(totals: CallTotals, steps: Collection[Step], seen: Mapping[St
 
     Steps with answers in the ledger are left out: their estimates already include cached tokens.
     """
-    place = PREFIXES.index(tokens)
     own = set(steps) - seen.keys()
+    if not own:
+        return 0
+    place = PREFIXES.index(tokens)
     calls = sum(totals.of(step).with_prefix[place] for step in own)
     return calls - sum(count for (at, names), count in totals.prefixes.items() if at == place and names & own)
 
 
-def _jobs(steps: Collection[Step], counted: CallCounts, experiment: Experiment) -> list[Step]:
+def _jobs(models: Mapping[Step, ConfiguredService], counted: CallCounts) -> list[Step]:
     """The steps of prompts that may have enough calls for a job: one job has those of several criteria."""
     numbers = [Counter[Step](), Counter[Step]()]
     for number, totals in zip(numbers, counted.totals, strict=True):
         for (step, prompt), size in totals.sizes.items():
-            number[Step(step.service, prompt)] += size.new if step in steps else 0
+            number[Step(step.service, prompt)] += size.new if step in models else 0
     most = numbers[0] | numbers[1]  # without those of no calls
-    return [step for step in most if _waits(step, most[step], experiment)]
+    services = {step.service: model for step, model in models.items()}
+    return [step for step in most if _waits(step, most[step], services[step.service])]
 
 
-def _waits(step: Step, calls: int, experiment: Experiment) -> bool:
-    service = experiment.calls.services[step.service]
+def _waits(step: Step, calls: int, service: ConfiguredService) -> bool:
     if service.batch is None or calls < service.batch.min_calls or step.step.startswith(REWRITING):
         return False
     if step.step == EMBED:
@@ -156,17 +168,22 @@ def _half(jobs: Collection[Step], totals: CallTotals, counted: CallCounts, quota
     """The cost that batch jobs save."""
     sizes = {name: size for name, size in totals.sizes.items() if Step(name[0].service, name[1]) in jobs}
     _, tokens = _remaining_usage(CallTotals(sizes), {step: 1 for step, _ in sizes}, counted.seen)
-    return saved_by_jobs(tokens, quota)
-
-
-def saved_by_jobs(tokens: Tokens, quota: Quota) -> float:
     return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 
 
 def _step_plan(step: Step, counted: CallCounts) -> StepPlan:
     least, most = (totals.of(step) for totals in counted.totals)
     ends = sorted((least.calls, most.calls))
-    return StepPlan(step.service, step.step, (ends[0], ends[1]), most.calls - most.new, counted.apart.get(step, 0))
+    tokens = [_tokens(total, counted.seen.get(step, NOT_SEEN)) for total in (least, most)]
+    return StepPlan(
+        step.service,
+        step.step,
+        (ends[0], ends[1]),
+        most.calls - most.new,
+        max(ends[1], counted.apart[step]),
+        _range(usage.input for usage in tokens),
+        _range(usage.output for usage in tokens),
+    )
 
 
 def _remaining_usage(
@@ -182,8 +199,8 @@ def _remaining_usage(
     return requests, tokens
 
 
-def _texts_of_a_request(step: Step, experiment: Experiment) -> int:
-    parameters = experiment.calls.services[step.service].parameters
+def _texts_of_a_request(step: Step, model: ConfiguredService | None) -> int:
+    parameters = None if model is None else model.parameters
     return parameters.most_texts if step.step == EMBED and isinstance(parameters, RemoteModel) else 1
 
 
@@ -197,7 +214,7 @@ def _tokens(total: SizeTotal, seen: StepTotals) -> Tokens:
     return Tokens(uncached, cached, output)
 
 
-def seconds_of(requests: int, tokens: Tokens, quota: Quota) -> float:
+def _seconds_of(requests: int, tokens: Tokens, quota: Quota) -> float:
     """The minimum time that requests and their tokens take under a quota."""
     token_minutes = 0.0 if quota.tokens_per_minute is None else tokens.total / quota.tokens_per_minute
     return 60 * max(requests / quota.requests_per_minute, token_minutes)
@@ -208,20 +225,21 @@ def _range(ends: Iterable[float]) -> Range:
     return least, (more or [least])[-1]
 
 
-def lines_of(plan: ModelPlan) -> list[str]:
-    to_make = (max(0, plan.calls[0] - plan.ledger_hits), plan.calls[1] - plan.ledger_hits)
-    parts = [f"{plan.pool}: {format_range(to_make, noun='call')} to make"]
-    if plan.ledger_hits:
-        parts.append(f"{plan.ledger_hits:,} of {format_range(plan.calls)} are in the ledger")
+def retriever_line(plan: PoolPlan) -> str:
+    time = f"{clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} a minute"
+    return " · ".join([*_calls_to_make(plan), time, *_cost_of(plan)])
+
+
+def lines_of(plan: PoolPlan) -> list[str]:
+    parts = _calls_to_make(plan)
     if plan.calls_without_sharing > plan.calls[1]:
         parts.append(f"{plan.calls_without_sharing:,} if configurations shared none")
-    parts.append(f"about {format_range(plan.input_tokens)} input and {format_range(plan.output_tokens)} output tokens")
-    if plan.requests[1] < to_make[1]:
+    parts.append(tokens_text(plan))
+    if plan.requests[1] < plan.calls[1] - plan.ledger_hits:
         parts.append(f"{format_range(plan.requests, noun='request')}")
     token_rate = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
     parts.append(f"{clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{token_rate} a minute")
-    if plan.cost is not None:
-        parts.append(f"cost {format_range(plan.cost, '{:,.2f}')}")
+    parts += _cost_of(plan)
     if plan.cached_cost is not None:
         calls = (
             f"{pluralize(plan.prefix_calls, 'call shares', 'calls share')} a beginning of {plan.prefix_tokens:,} tokens"
@@ -231,6 +249,20 @@ def lines_of(plan: ModelPlan) -> list[str]:
         jobs = f"batch jobs in up to {pluralize(plan.batch_steps, 'step')}, one after another"
         parts.append(f"{format_range(plan.batch_cost, '{:,.2f}')} with {jobs}")
     return [" · ".join(parts), *(f"  {_step_line(step)}" for step in plan.steps)]
+
+
+def _calls_to_make(plan: PoolPlan) -> list[str]:
+    to_make = (max(0, plan.calls[0] - plan.ledger_hits), plan.calls[1] - plan.ledger_hits)
+    hits = [f"{plan.ledger_hits:,} of {format_range(plan.calls)} are in the ledger"] if plan.ledger_hits else []
+    return [f"{plan.pool}: {format_range(to_make, noun='call')} to make", *hits]
+
+
+def _cost_of(plan: PoolPlan) -> list[str]:
+    return [] if plan.cost is None else [f"cost {format_range(plan.cost, '{:,.2f}')}"]
+
+
+def tokens_text(plan: PoolPlan | StepPlan) -> str:
+    return f"about {format_range(plan.input_tokens)} input and {format_range(plan.output_tokens)} output tokens"
 
 
 def _step_line(plan: StepPlan) -> str:
@@ -244,12 +276,15 @@ def clocks(seconds: Range) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def refuse_cost(limit: float | None, cost: Range | None, text: str, path: str | None, advice: str = "") -> None:
-    """Refuse calls that cost more than `max_cost` of a file, even at the least."""
-    if limit is None or cost is None or cost[0] <= limit:
-        return
-    problem = f"is {limit:,.6g}, and the calls are planned to cost {format_range(cost, '{:,.4g}')}: no call was made"
-    raise load(text, path).error(("max_cost",), f"{problem}; raise it{advice}")
+def total_cost(plans: Iterable[PoolPlan]) -> Range | None:
+    """Lowest and highest cost of all pools; None if a price is unknown."""
+    costs = [plan.possible_cost for plan in plans]
+    known = [cost for cost in costs if cost is not None]
+    return sum_of(known) if len(known) == len(costs) else None
+
+
+def sum_of(ranges: Collection[Range]) -> Range:
+    return sum(least for least, _ in ranges), sum(most for _, most in ranges)
 
 
 def format_range(ends: tuple[float, float], form: str = "{:,.0f}", noun: str = "") -> str:
