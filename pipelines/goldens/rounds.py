@@ -308,7 +308,7 @@ class BenchmarkMaker:
         ledger = Ledger(self.goldens.ledger, owner)
         stage = stage.after(progress.usage)
         run = partial(run_stage, ledger=ledger, items=items, folder=folder, record=record, options=self.options)
-        with batched_stage(self.goldens, stage, ledger, run, progress.warnings) as last:
+        with batched_stage(self.goldens.calls, stage, ledger, run, progress.warnings) as last:
             results = run(last)
         progress.add(results)
         return results.records

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import apache_beam as beam
@@ -71,21 +72,27 @@ def run_alone(
     items: Sequence[tuple[str, Any]],
     record: type,
     options: PipelineOptions,
+    *,
+    batches: bool = False,
 ) -> StageResults:
-    """Run a stage that belongs to no round of a benchmark."""
+    """Run a stage that belongs to no round of a benchmark; batch jobs may make its calls if `batches` is true."""
     owner = new_owner(calls, stage.name)
+    ledger, warnings = Ledger(calls.ledger_of(output), owner), list[str]()
     with work_folder(output, WORK, owner.run_id) as folder:
         place = files.join(folder, stage.name)
-        return run_stage(stage, Ledger(calls.ledger_of(output), owner), items, place, record, options)
+        run = partial(run_stage, ledger=ledger, items=items, folder=place, record=record, options=options)
+        with batched_stage(calls, stage, ledger, run, warnings) if batches else nullcontext(stage) as last:
+            results = run(last)
+    return replace(results, warnings=[*warnings, *results.warnings])
 
 
 @contextmanager
 def batched_stage(
-    goldens: Goldens, stage: Stage, ledger: Ledger, run: Callable[[Stage], StageResults], warnings: list[str]
+    calls: CallSettings, stage: Stage, ledger: Ledger, run: Callable[[Stage], StageResults], warnings: list[str]
 ) -> Iterator[Stage]:
     """Run the rounds of a stage whose calls batch jobs may make; yield the stage that makes the remaining calls."""
-    models = {name: goldens.calls.services[name] for name in stage.services if name in goldens.calls.services}
-    if not (services := services_of(models, goldens.calls.pools)):
+    models = {name: calls.services[name] for name in stage.services if name in calls.services}
+    if not (services := services_of(models, calls.pools)):
         yield stage
         return
     from rankbeam.transforms.clients.models.batches.make import BatchJobs  # few benchmarks need it
@@ -96,7 +103,7 @@ def batched_stage(
     jobs, limit = BatchJobs(ledger, services), None if math.isinf(stage.budget) else stage.budget
     with (
         messages.log_to_stderr(),
-        rounds(ledger, jobs, goldens.calls.pools, limit, lambda batch: run(with_rest(batch))) as last,
+        rounds(ledger, jobs, calls.pools, limit, lambda batch: run(with_rest(batch))) as last,
     ):
         warnings += jobs.warnings
         yield with_rest(last)

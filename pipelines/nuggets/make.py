@@ -132,8 +132,8 @@ def collect(collection: PooledCollection, options: PipelineOptions) -> Collected
     """Collect nuggets and write the file; a query whose call failed is left for the next run."""
     experiment, work = collection.experiment, collection.work
     items = [(pool.query_id, pool) for pool in collection.todo]
-    stage = experiment.calls.stage(STAGE, {STAGE: work}, batches=True)
-    results = run_alone(stage, experiment.calls, experiment.output, items, PooledNuggets, options)
+    stage = experiment.calls.stage(STAGE, {STAGE: work})
+    results = run_alone(stage, experiment.calls, experiment.output, items, PooledNuggets, options, batches=True)
     records = {record.query_id: record for record in results.records}
     lacking = {pool.query_id: "no answer" for pool in collection.todo if pool.query_id not in records}
     failures = lacking | {name: record.problem for name, record in records.items() if record.problem is not None}

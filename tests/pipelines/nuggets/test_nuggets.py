@@ -254,6 +254,33 @@ def test_the_forecast_holds_a_lower_max_cost_is_refused_and_nothing_is_paid_twic
     assert f"0 calls, {calls:,} more from the ledger" in again.stdout
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("key")
+def test_batch_jobs_make_the_calls_and_a_limit_is_compared_with_their_price(tmp_path: Path) -> None:
+    prices = {"price_per_million": {"input": 1000.0, "output": 1000.0}}
+    with serve("openai_batches") as server:
+        path = remote(tmp_path, server, prices)
+        evaluated(path)
+        batched = {**model(server, "openai"), "batch": {"min_calls": 2}}
+        remote(tmp_path, server, prices, services={"m": batched})
+        forecast = done("nuggets", path, "--plan").stdout
+        planned = re.search(r"cost ([\d.]+) to .* · ([\d.]+) to .* with batch jobs", forecast)
+        assert planned is not None
+        full, half = map(float, planned.groups())
+        assert half == pytest.approx(full / 2, rel=0.01)
+        remote(tmp_path, server, prices, services={"m": batched}, max_cost=0.9 * half)
+        refused = done("nuggets", path, status=2)
+        (least,) = re.findall(r"the calls are planned to cost ([\d.]+) to", refused.stderr)
+        assert float(least) == pytest.approx(half, rel=0.01)
+        remote(tmp_path, server, prices, services={"m": batched})
+        outcome = done("nuggets", path)
+        stats = server.stats()
+    assert stats.extra["jobs"] == 2  # nuggets, and weights
+    queries = len(rows_of(tmp_path / "out" / "nuggets" / "answers.jsonl"))
+    assert f"{2 * queries} calls, 0 more from the ledger" in outcome.stdout
+    assert stats.extra["rows"] == 2 * queries
+
+
 @pytest.mark.campaign
 @pytest.mark.usefixtures("key")
 def test_queries_whose_calls_fail_are_counted_and_tried_again(tmp_path: Path) -> None:
