@@ -13,6 +13,8 @@ from rankbeam.pipelines.plan.pools import (
     PoolPlan,
     Range,
     StepPlan,
+    cached_cost_text,
+    calls_text,
     clocks,
     format_range,
     pool_plans,
@@ -68,6 +70,7 @@ class Costs:
         for pool in self.pools:
             parts = [f"{pool.pool}: {clocks(pool.seconds)} at the quota"]
             parts += [] if pool.cost is None else [f"cost {format_range(pool.cost, '{:,.4g}')}"]
+            parts += cached_cost_text(pool, "{:,.4g}")
             parts += [] if pool.batch_cost is None else [f"{format_range(pool.batch_cost, '{:,.4g}')} with batch jobs"]
             lines += [" · ".join(parts), *(f"  {_step_line(step)}" for step in pool.steps)]
         if self.max_cost is not None:
@@ -162,7 +165,5 @@ def _grading_calls(goldens: Goldens, plan: GoldensPlan) -> SizeTotal:
 
 
 def _step_line(step: StepPlan) -> str:
-    parts = [f"{step.step}: {format_range(step.calls, noun='call')}"]
-    if step.ledger_hits:
-        parts.append(f"{step.ledger_hits:,} in the ledger")
-    return " · ".join([*parts, tokens_text(step)])
+    hits = [f"{step.ledger_hits:,} in the ledger"] if step.ledger_hits else []
+    return " · ".join([calls_text(step), *hits, tokens_text(step)])

@@ -13,6 +13,7 @@ from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.stages import run_alone
 from rankbeam.pipelines.plan.counting import counted_tasks
+from rankbeam.pipelines.plan.limits import refuse_cost
 from rankbeam.pipelines.plan.pools import PoolPlan, pool_plans
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files
@@ -137,10 +138,7 @@ def forecast_text(suggestion: Suggestion, plan: PoolPlan) -> str:
 def suggest(suggestion: Suggestion, options: PipelineOptions) -> tuple[SuggestedProfiles, list[str]]:
     """Call the model, and write the file unless the call failed; also return warnings."""
     goldens, work = suggestion.goldens, suggestion.work
-    cost = forecast(suggestion).cost
-    if goldens.calls.max_cost is not None and cost is not None and goldens.calls.max_cost < cost[1]:
-        problem = f"is below the cost of the call, about {cost[1]:,.4g}"
-        raise load(goldens.text, suggestion.source).error(("max_cost",), problem)
+    refuse_cost(goldens.calls.max_cost, forecast(suggestion).cost, goldens.text, suggestion.source)
     items = [("sample", suggestion.sample)]
     results = run_alone(goldens.stage(work), goldens.calls, goldens.output, items, SuggestedProfiles, options)
     (profiles,) = results.records[:1] or [SuggestedProfiles(problem="no answer")]

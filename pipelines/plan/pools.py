@@ -239,16 +239,11 @@ def lines_of(plan: PoolPlan) -> list[str]:
         parts.append(f"{format_range(plan.requests, noun='request')}")
     token_rate = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
     parts.append(f"{clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{token_rate} a minute")
-    parts += _cost_of(plan)
-    if plan.cached_cost is not None:
-        calls = (
-            f"{pluralize(plan.prefix_calls, 'call shares', 'calls share')} a beginning of {plan.prefix_tokens:,} tokens"
-        )
-        parts.append(f"{format_range(plan.cached_cost, '{:,.2f}')} if it is cached each time ({calls})")
+    parts += [*_cost_of(plan), *cached_cost_text(plan, "{:,.2f}")]
     if plan.batch_cost is not None:
         jobs = f"batch jobs in up to {pluralize(plan.batch_steps, 'step')}, one after another"
         parts.append(f"{format_range(plan.batch_cost, '{:,.2f}')} with {jobs}")
-    return [" · ".join(parts), *(f"  {_step_line(step)}" for step in plan.steps)]
+    return [" · ".join(parts), *(f"  {calls_text(step)}" for step in plan.steps)]
 
 
 def _calls_to_make(plan: PoolPlan) -> list[str]:
@@ -265,7 +260,15 @@ def tokens_text(plan: PoolPlan | StepPlan) -> str:
     return f"about {format_range(plan.input_tokens)} input and {format_range(plan.output_tokens)} output tokens"
 
 
-def _step_line(plan: StepPlan) -> str:
+def cached_cost_text(plan: PoolPlan, form: str) -> list[str]:
+    """The cost with cached beginnings; empty if it is the same."""
+    if plan.cached_cost is None:
+        return []
+    calls = f"{pluralize(plan.prefix_calls, 'call shares', 'calls share')} a beginning of {plan.prefix_tokens:,} tokens"
+    return [f"{format_range(plan.cached_cost, form)} if it is cached each time ({calls})"]
+
+
+def calls_text(plan: StepPlan) -> str:
     shared = plan.calls_without_sharing > plan.calls[1]
     instead = f" instead of {plan.calls_without_sharing:,}" if shared else ""
     return f"{plan.step}: {format_range(plan.calls, noun='call')}{instead}"

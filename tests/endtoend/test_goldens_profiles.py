@@ -96,7 +96,7 @@ def test_dimensions_that_share_a_column_are_malformed_and_leave_no_file(tmp_path
 def test_a_call_above_the_budget_and_a_writer_without_a_model_are_refused(tmp_path: Path, server: Standin) -> None:
     outcome = rankbeam("goldens", "profiles", file(tmp_path, server, max_cost=0.0001))
     assert outcome.status == 2
-    assert "max_cost: is below the cost of the call" in outcome.stderr
+    assert "max_cost: is 0.0001, and the calls are planned to cost 0.00" in outcome.stderr
     offline = rankbeam("goldens", "profiles", goldens_file(tmp_path))
     assert offline.status == 2
     assert "writer: the writer 'sentences' is word overlap, no language model, and suggests" in offline.stderr
