@@ -22,7 +22,6 @@ from rankbeam.pipelines.plan.pools import (
     total_cost,
 )
 from rankbeam.pipelines.plan.totals import SizeTotal, Step, measure_call
-from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.goldens.distilling import EnlargeClues
 from rankbeam.transforms.goldens.forecast import OUTPUT_TOKENS, ImaginedWriting
 from rankbeam.transforms.goldens.planning import GoldensPlan
@@ -111,15 +110,13 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
 
 def _written(goldens: Goldens, sources: Sequence[WritingTask]) -> CallCounts:
     """The calls that write and check: at most, every second question is rejected, and another one is written."""
-    lookup = Ledger(goldens.ledger).lookup()
-    lookup.refresh()
     works: list[Work[Any]] = [goldens.writing]
     if goldens.context.passages and goldens.context.enlarged:
         works.append(EnlargeClues(goldens.asking))
     items = {source.name: source for source in sources}
     counts = CallCounts()
     for work in works:
-        counts.join(counted_tasks(work, items, lookup, ImaginedWriting()))
+        counts.join(counted_tasks(work, items, goldens.ledger, ImaginedWriting()))
     for step, sizes in counts.most.items():
         counts.most[step] = {key: size._replace(is_stored=False) for key, size in sizes.items()}
     counts = counts.with_totals()

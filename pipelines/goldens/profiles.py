@@ -15,7 +15,6 @@ from rankbeam.pipelines.goldens.stages import run_alone
 from rankbeam.pipelines.plan.counting import counted_tasks
 from rankbeam.pipelines.plan.limits import refuse_cost
 from rankbeam.pipelines.plan.pools import PoolPlan, pool_plans
-from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.forecast import ImaginedWriting
 from rankbeam.transforms.goldens.planning import GoldensPlan, SuggestedProfiles, SuggestProfiles, sample_spans
@@ -121,9 +120,7 @@ def suggestion_of(goldens: Goldens, plan: GoldensPlan, source: str, path: str, c
 def forecast(suggestion: Suggestion) -> PoolPlan:
     """The forecast of the one call."""
     goldens = suggestion.goldens
-    lookup = Ledger(goldens.ledger).lookup()
-    lookup.refresh()
-    counted = counted_tasks(suggestion.work, {"sample": suggestion.sample}, lookup, ImaginedWriting())
+    counted = counted_tasks(suggestion.work, {"sample": suggestion.sample}, goldens.ledger, ImaginedWriting())
     (plan,) = pool_plans(counted.with_totals(), goldens.calls)
     return plan
 

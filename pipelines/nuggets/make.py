@@ -23,7 +23,6 @@ from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import texts
 from rankbeam.transforms.clients.formats.references import read_references, reference_rows
 from rankbeam.transforms.clients.formats.syntax.json_lines import numbered_lines, parse_line
-from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.judge.nuggets import STAGE, CollectNuggets, NuggetPool, PooledNuggets, as_reference
@@ -110,10 +109,8 @@ def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> Poo
 
 def forecast(collection: PooledCollection) -> list[PoolPlan]:
     """The calls, tokens and cost of the remaining work; makes no call."""
-    work = collection.work
-    lookup = Ledger(collection.experiment.ledger).lookup()
-    lookup.refresh()
-    counted = counted_tasks(work, {pool.query_id: pool for pool in collection.todo}, lookup, LEAST, MOST)
+    items = {pool.query_id: pool for pool in collection.todo}
+    counted = counted_tasks(collection.work, items, collection.experiment.ledger, LEAST, MOST)
     return pool_plans(counted.with_totals(), collection.experiment.calls)
 
 

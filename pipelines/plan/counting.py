@@ -38,7 +38,7 @@ from rankbeam.pipelines.plan.totals import (
     step_for,
     totals_of,
 )
-from rankbeam.transforms.clients.ledger import Lookup
+from rankbeam.transforms.clients.ledger import Ledger, Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
 from rankbeam.transforms.judge.steps.criterion import instructions_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
@@ -289,8 +289,10 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
     return counts
 
 
-def counted_tasks(work: Work[Any], items: Mapping[str, Any], lookup: Lookup, *assumptions: Assumption) -> CallCounts:
+def counted_tasks(work: Work[Any], items: Mapping[str, Any], ledger: str, *assumptions: Assumption) -> CallCounts:
     """Count the calls of one task for each item: the fewest under the first assumption, the most under the last."""
+    lookup = Ledger(ledger).lookup()
+    lookup.refresh()
     known = KnownAnswers(lookup, work)
     ends: list[Sizes] = []
     for assumed in assumptions:

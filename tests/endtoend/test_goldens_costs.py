@@ -59,8 +59,8 @@ def test_tokens_are_those_of_answers_in_the_ledger(tmp_path: Path, monkeypatch: 
     with serve("openai") as server:
         model = service("openai", server)
         before = planned(tmp_path, model)
-        made = rankbeam("goldens", str(tmp_path / "goldens.yaml"))
-        assert made.status == 0, made.stderr
+        outcome = rankbeam("goldens", str(tmp_path / "goldens.yaml"))
+        assert outcome.status == 0, outcome.stderr
         after = planned(tmp_path, model)
     used = lines(tmp_path / "out" / "usage.json")
     assert {row["stage"] for row in used} == {"write"}
