@@ -23,14 +23,15 @@ def sample_rows(results: Results, most_bytes: int = MOST_BYTES) -> Results:
     return Results(results.output, results.run_id, stored) if stored.partial_reads() else results
 
 
-def left_out(output: str, most_bytes: int = MOST_BYTES) -> list[tuple[str, str]]:
-    """The tables and runs in a folder with too many rows for `results.duckdb`."""
-    return [
+def left_out(output: str) -> list[tuple[str, str]]:
+    """The tables and runs in a folder with too many rows for `results.duckdb`, unless it already has them."""
+    large = [
         (name, run_id)
         for run_id in warehouse.finished_runs(output)
         for name in tables.LARGE
-        if sum(sizes_of(output, name, run_id).values()) > most_bytes
+        if sum(sizes_of(output, name, run_id).values()) > MOST_BYTES
     ]
+    return warehouse.without_rows(output, large) if large else []
 
 
 def build_duckdb(output: str, run_id: str, *, all_rows: bool) -> str:

@@ -15,7 +15,8 @@ from support.remote import signalled
 from support.runs import run_experiment
 
 from rankbeam.pipelines.cli import main
-from rankbeam.pipelines.manage.prune import needless
+from rankbeam.pipelines.manage import derived
+from rankbeam.pipelines.manage.prune import delete, needless
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
@@ -143,3 +144,15 @@ def test_the_baseline_stays_if_the_latest_run_was_not_yet_monitored(out: Path) -
     outcome = rankbeam("monitor", str(out), "--experiment-name", "one", "--run-id", "a2")
     assert outcome.status in (0, 3), outcome.stderr
     assert [run.run_id for run in needless(finished_runs(str(out)), 1, None)] == ["a2"]
+
+
+@pytest.mark.parametrize("stored", [["b1", "a3"], ["b1"]])
+def test_results_duckdb_has_the_rows_of_large_tables_if_it_had_them_before(
+    out: Path, stored: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(derived, "MOST_BYTES", 1)
+    path = warehouse.build(str(out), [("query_metrics", run_id) for run_id in ("a3",) if run_id not in stored])
+    delete(str(out), finished_runs(str(out))[:2])
+    with duckdb.connect(path, read_only=True) as connection:
+        rows = connection.execute("SELECT DISTINCT run_id FROM query_metrics ORDER BY ALL DESC").fetchall()
+    assert rows == [(run_id,) for run_id in stored]

@@ -9,6 +9,7 @@ import pytest
 from support.judged import RUN_ID, judged_run
 
 from rankbeam.pipelines import report
+from rankbeam.pipelines.manage import derived
 from rankbeam.pipelines.manage.derived import left_out, sample_rows
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
@@ -57,13 +58,14 @@ def test_of_a_large_table_whole_files_are_read(run: Results, parts: int, read: i
     assert sample.startswith("large tables are read only for a random sample of the queries: query_metrics: ")
 
 
-def test_the_report_and_duckdb_hold_what_they_show(run: Results) -> None:
+def test_the_report_and_duckdb_hold_what_they_show(run: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     few = most(run, 1)
     page = report.build(sample_rows(run, few))
     assert '"q0-000"' in page
     assert '"q1-000"' not in page
     assert "read only for a random sample of the queries" in page
-    left = left_out(run.output, few)
+    monkeypatch.setattr(derived, "MOST_BYTES", few)
+    left = left_out(run.output)
     assert left == [("query_metrics", RUN_ID)]
     with duckdb.connect(warehouse.build(run.output, left), read_only=True) as connection:
 

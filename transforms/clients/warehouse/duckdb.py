@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -211,6 +211,19 @@ def refuse_foreign(output: str) -> None:
     if extra := sorted(name for name, kind in kinds.items() if ours.get(name) != kind):
         problem = f"holds {', '.join(extra)}, and is rebuilt by every run; keep your own tables and views elsewhere"
         raise InputError(problem, path=str(path))
+
+
+def without_rows(output: str, parts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those tables and runs of which the file has no row; all if there is no file, or a damaged one."""
+    path = files.join(output, FILE_NAME)
+    query = 'SELECT 1 FROM "{}" WHERE run_id = ? LIMIT 1'
+    with (
+        suppress(duckdb.Error, FileNotFoundError),
+        tempfile.TemporaryDirectory() as folder,
+        duckdb.connect(_local(path, Path(folder)), read_only=True) as stored,
+    ):
+        return [part for part in parts if not stored.execute(query.format(part[0]), [part[1]]).fetchone()]
+    return [*parts]
 
 
 def finished_runs(output: str) -> list[str]:
