@@ -84,11 +84,9 @@ def judge(
     path, names = path_of(rows, inputs), [metrics] if isinstance(metrics, str) else list(metrics)
     questions = criteria if criteria is None or isinstance(criteria, Mapping) else read_criteria(text_path(criteria))
     with inputs.named(), reword_errors(_as_argument):
-        experiment = cases.experiment_of(path, _columns(columns or {}), names, services, requests_per_minute, questions)
-        if prices is not None:
-            quotas = experiment.setdefault("quotas", {})
-            quotas[cases.JUDGE] = {**quotas.get(cases.JUDGE, {}), "price_per_million": prices}
-        experiment |= {} if max_cost is None else {"max_cost": max_cost}
+        experiment = cases.experiment_of(
+            path, _columns(columns or {}), names, services, requests_per_minute, questions, prices, max_cost
+        )
         experiment |= {} if is_path(rows) else {"name": cases.JUDGE}
         with hide_line_numbers(experiment, overrides):
             loaded = read_experiment(experiment, overrides, inputs.folder)

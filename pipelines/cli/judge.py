@@ -15,6 +15,20 @@ _JUDGE = "--service openai:MODEL, or --service lexical to try it without a model
 _COLUMN_HELP = "Key or JMESPath of a row's question, answer, contexts … Repeatable."
 _METRIC_HELP = "Metric, such as Faithfulness; by default the criteria, or all that the rows allow. Repeatable."
 _CRITERIA_HELP = "Your own criteria (YAML), such as Tone: Is the answer polite?; each is a metric."
+_PRICES_HELP = "The judge's prices per million tokens, in any currency: '{input: 0.4, output: 1.6}'."
+_MAX_COST_HELP = "Maximum cost of the calls at --prices, at which the run stops with status 3."
+_OPTIONS = {
+    r"^services\.judge\b\.?": "--service ",
+    r"^services\.embedder\b\.?": "--embeddings ",
+    r"^metrics\[\d+\]": "--metric",
+    r"^max_(calls|tokens|cost)\b": r"--max-\1",
+    r"make fewer calls \(.*": "judge fewer rows or metrics",
+    r"^quotas\.judge\.price_per_million\b\.?": "--prices ",
+    r"give quotas: {judge: .*}": "give --prices",
+    r"give quotas: {embedder: .*}": "an experiment can price --embeddings, too: rankbeam init --from FILE",
+}
+"""Keys of the experiment that the options describe, and the words of its messages, in options."""
+
 _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY", help=_COLUMN_HELP)
 
 
@@ -26,6 +40,8 @@ _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY",
 @click.option("--embeddings", metavar="SERVICE", help="The embedding model, for similarity metrics.")
 @click.option("--requests-per-minute", "rate", type=FloatRange(min=0, min_open=True), metavar="N",
               help="The quota of each service.")  # fmt: skip
+@click.option("--prices", metavar="PRICES", help=_PRICES_HELP)
+@click.option("--max-cost", type=FloatRange(min=0), metavar="COST", help=_MAX_COST_HELP)
 @click.option("--max-calls", type=click.IntRange(min=1), metavar="N", help="Refuse a plan with more calls.")
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Refuse a plan with more tokens.")
 @_column
@@ -39,6 +55,8 @@ def judge(
     service: str | None,
     embeddings: str | None,
     rate: float | None,
+    prices: str | None,
+    max_cost: float | None,
     max_calls: int | None,
     max_tokens: int | None,
     columns: tuple[str, ...],
@@ -55,10 +73,14 @@ def judge(
     Examples:
       rankbeam judge ragas.jsonl -m Faithfulness --service lexical
       rankbeam judge answers.jsonl --criteria criteria.yaml --service gemini:MODEL
+      rankbeam judge answers.jsonl --service openai:MODEL \\
+        --prices '{input: 0.4, output: 1.6}' --max-cost 5
       rankbeam judge answers.csv --column answer=reply \\
         --service '{type: openai, model: m, base_url: "http://localhost:8000/v1"}'
     """
-    if service is None and (criteria is not None or embeddings is not None or not metrics):
+    if max_cost is not None and prices is None:
+        raise click.UsageError("--max-cost needs --prices '{input: …, output: …}', the prices per million tokens")
+    if service is None and (criteria is not None or embeddings is not None or prices is not None or not metrics):
         raise click.UsageError(f"name the judge: {_JUDGE}")
     with with_standard_input((file,)) as (path,):
         import yaml
@@ -75,7 +97,9 @@ def judge(
         stated = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
         services = {name: cases.service_of(text, sorted(MODELS.types)) for name, text in stated.items() if text}
         questions = None if criteria is None else read_criteria(criteria)
-        value: dict[str, Any] = cases.experiment_of(path, cases.columns_of(columns), metrics, services, rate, questions)
+        value: dict[str, Any] = cases.experiment_of(
+            path, cases.columns_of(columns), metrics, services, rate, questions, cases.prices_of(prices), max_cost
+        )
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
         named = name_of(value)
 
@@ -85,7 +109,7 @@ def judge(
         with reword_errors(in_options):
             experiment = parse_experiment(text, named, output or f"out/{value['name']}")
             check_plan(experiment, {"calls": max_calls, "tokens": max_tokens})
-        run_here_and_show(experiment, "judge", form, wide=wide)
+            run_here_and_show(experiment, named, form, wide=wide)
 
 
 def _as_option(problem: str) -> str:
@@ -94,11 +118,11 @@ def _as_option(problem: str) -> str:
     >>> _as_option("services.judge.base_url: is missing"), _as_option("metrics[0]: unknown metric 'x'")
     ('--service base_url: is missing', "--metric: unknown metric 'x'")
     """
-    problem = re.sub(r"^max_(calls|tokens)\b", r"--max-\1", problem.replace("judge: {service: NAME}", _JUDGE))
+    problem = problem.replace("judge: {service: NAME}", _JUDGE)
     problem = problem.replace("judge: {service: NAME, embeddings: NAME}", "--service and --embeddings")
-    for key, option in ((r"services\.judge\b\.?", "--service "), (r"services\.embedder\b\.?", "--embeddings ")):
-        problem = re.sub(f"^{key}", option, problem)
-    return re.sub(r"^metrics\[\d+\]", "--metric", problem)
+    for pattern, words in _OPTIONS.items():
+        problem = re.sub(pattern, words, problem)
+    return problem
 
 
 @main.command()

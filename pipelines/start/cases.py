@@ -80,17 +80,22 @@ def experiment_of(
     services: Mapping[str, Mapping[str, Any]],
     rate: float | None,
     criteria: Mapping[str, Any] | None = None,
+    prices: Mapping[str, float] | None = None,
+    max_cost: float | None = None,
 ) -> dict[str, Any]:
     """The experiment that judges the answers in a file; without named metrics, criteria are metrics, too."""
     survey, name = survey_answers(file, columns), Path(file).name.lstrip(".").partition(".")[0]
-    quotas = {} if rate is None else {"quotas": {entry: {"requests_per_minute": rate} for entry in services}}
+    quotas: dict[str, dict[str, Any]] = {} if rate is None else {key: {"requests_per_minute": rate} for key in services}
+    if prices is not None:
+        quotas[JUDGE] = {**quotas.get(JUDGE, {}), "price_per_million": prices}
     embedder = {"embeddings": EMBEDDER} if EMBEDDER in services else {}
     named = {"criteria": dict(criteria)} if criteria else {}
     return {
         "name": name,
         "dataset": {"file": file, **({"columns": dict(columns)} if columns else {})},
         "services": {entry: dict(value) for entry, value in services.items()},
-        **quotas,
+        **({"quotas": quotas} if quotas else {}),
+        **({} if max_cost is None else {"max_cost": max_cost}),
         "configurations": configurations(name, survey),
         **({"judge": {"service": JUDGE, **embedder, **named}} if JUDGE in services else {}),
         "metrics": list(metrics) or list(criteria or ()) or metrics_for(survey),
@@ -117,6 +122,21 @@ def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
     if not isinstance(value, dict) or value.get("type") not in types:
         kind = str(value.get("type") if isinstance(value, dict) else value)
         raise InputError(f"--service: {hint_of(kind) or f'unknown type {kind!r}; {did_you_mean(kind, types)}'}")
+    return value
+
+
+def prices_of(text: str | None) -> dict[str, Any] | None:
+    """The prices in a YAML mapping.
+
+    >>> prices_of("{input: 0.4, output: 1.6}")
+    {'input': 0.4, 'output': 1.6}
+    """
+    try:
+        value = None if text is None else yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    if text is not None and not isinstance(value, dict):
+        raise InputError(f"--prices {text!r}: write '{{input: …, output: …}}', the prices per million tokens")
     return value
 
 
