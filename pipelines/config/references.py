@@ -1,6 +1,7 @@
 """Replace references to environment variables and to providers' models, before anything else in a file is checked.
 
-`PROVIDER:MODEL` names a model wherever a service can be named: `judge: {service: "openai:gpt-4.1-mini"}`.
+`PROVIDER:MODEL` names a model wherever a service can be named: `judge: {service: "openai:gpt-4.1-mini"}`, and so do
+`lexical`, `extractive` and `hashed`, which have nothing to configure.
 """
 
 import os
@@ -64,6 +65,10 @@ PROVIDERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 """The service of each provider, without its model."""
 
+_WITHOUT_PARAMETERS = ("extractive", "hashed", "lexical")
+"""Types of models that need no entry under `services:`, either."""
+
+_SERVICE_KEYS = ("service", "judge", "embeddings", "embedding_model", "writer", "checker", "duplicates")
 _WITHOUT_SERVICES = ("services", "name", "dataset", "documents", "metrics", "slices", "output")
 """Sections that name no service."""
 
@@ -205,12 +210,14 @@ def _names(kind: Kind[Any], component: Any) -> frozenset[str]:
     return frozenset(model.model_fields) if overrides and not is_stated else model.referring
 
 
-def service_of_provider(name: str) -> dict[str, Any] | None:
-    """The service that `PROVIDER:MODEL` names; None for other names.
+def service_of_name(name: str) -> dict[str, Any] | None:
+    """The service that `PROVIDER:MODEL` or a model without parameters names; None for other names.
 
-    >>> service_of_provider("ollama:llama3.2")
-    {'type': 'openai', 'base_url': 'http://localhost:11434/v1', 'model': 'llama3.2'}
+    >>> service_of_name("ollama:llama3.2"), service_of_name("lexical")
+    ({'type': 'openai', 'base_url': 'http://localhost:11434/v1', 'model': 'llama3.2'}, {'type': 'lexical'})
     """
+    if name in _WITHOUT_PARAMETERS:
+        return {"type": name}
     provider, colon, model = name.partition(":")
     if not (colon and model.strip() and provider in PROVIDERS):
         return None
@@ -233,8 +240,14 @@ def hint_of(name: str) -> str | None:
     return f"no provider is called {provider!r}; {did_you_mean(provider, PROVIDERS)}"
 
 
+def _names_service(place: Place) -> bool:
+    """Return whether the value of this key, or of this list, is the name of a service."""
+    keys = [part for part in place if isinstance(part, str)]
+    return bool(keys) and keys[-1].rpartition(".")[2] in _SERVICE_KEYS
+
+
 def with_providers(located: YamlDocument, problems: list[InputError]) -> YamlDocument:
-    """A document with the models that it names by their provider added to `services:`."""
+    """A document with the models that it names without an entry added to `services:`."""
     if not isinstance(located.value, dict):
         return located
     section = located.value.get("services") or {}
@@ -245,8 +258,8 @@ def with_providers(located: YamlDocument, problems: list[InputError]) -> YamlDoc
             problem = "has a colon, like PROVIDER:MODEL, which needs no entry here; choose another name"
             problems.append(located.error(("services", name), problem))
     sections = {name: value for name, value in located.value.items() if name not in _WITHOUT_SERVICES}
-    mentions = {text: place for place, text in texts_in(sections) if ":" in text}
-    services = {name: service for name in mentions if (service := service_of_provider(name)) and name not in section}
+    mentions = {text: place for place, text in texts_in(sections) if ":" in text or _names_service(place)}
+    services = {name: service for name in mentions if (service := service_of_name(name)) and name not in section}
     if not services:
         return located
     lines: dict[Place, int] = {("services", name): located.lines.get(mentions[name], 1) for name in services}

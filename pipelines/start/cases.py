@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from rankbeam.pipelines.config.references import hint_of, service_of_provider
+from rankbeam.pipelines.config.references import hint_of, service_of_name
 from rankbeam.transforms.clients.formats.cases.objects import rows_in
 from rankbeam.transforms.clients.formats.cases.roles import Survey, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
@@ -109,14 +109,14 @@ def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
     ({'type': 'lexical'}, {'type': 'openai', 'model': 'm'})
     """
     text = text.rstrip(": ")
-    named = service_of_provider(text)
+    named = service_of_name(text)
     if named is not None:
         return named
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise InputError(f"--service {text!r} is not YAML; write '{{type: …, model: …}}'") from error
-    if isinstance(value, str) and service_of_provider(f"{value}:m") is not None:
+    if isinstance(value, str) and service_of_name(f"{value}:m") is not None:
         raise InputError(f"--service: {value} needs a model; write {value}:MODEL, with the name of the model")
     value = {"type": value} if isinstance(value, str) else value
     if not isinstance(value, dict) or value.get("type") not in types:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 from support.cli import rankbeam
+from support.inputs import write
 from support.standin_answers import write_experiment
 from support.standins import serve
 
-from rankbeam.pipelines.config.references import PROVIDERS, service_of_provider, with_providers
+from rankbeam.pipelines.config.references import PROVIDERS, service_of_name, with_providers
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.records.errors import InputError
@@ -26,7 +27,7 @@ dataset: {queries: "openai:not-a-service"}
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_every_provider_is_a_valid_service(provider: str) -> None:
-    service = service_of_provider(f"{provider}:some-model")
+    service = service_of_name(f"{provider}:some-model")
     assert service is not None
     parameters = {name: value for name, value in service.items() if name != "type"}
     if provider == "azure":
@@ -42,6 +43,44 @@ def test_services_are_added_where_they_are_named() -> None:
     assert set(located.value["services"]) == {"local", "openai:gpt-x", "ollama:llama3.2:3b", "vllm:m"}
     assert located.value["services"]["ollama:llama3.2:3b"]["model"] == "llama3.2:3b"
     assert located.lines["services", "openai:gpt-x"] == 4
+
+
+def test_models_without_parameters_need_no_entry(tmp_path: Path) -> None:
+    write(tmp_path / "answers.jsonl", '{"question": "Who pays?", "answer": "Owners pay.", "contexts": ["Owners pay."]}')
+    path = write(
+        tmp_path / "experiment.yaml",
+        """
+name: a
+dataset: {file: answers.jsonl}
+configurations: [{name: lexical, answers: {type: replay}}]
+judge: {service: lexical, embeddings: hashed}
+metrics: [Faithfulness, AnswerRelevance]
+output: {path: out}
+""",
+    )
+    outcome = rankbeam("evaluate", path)
+    assert outcome.status == 0, outcome.stderr
+    assert "Faithfulness(judge=lexical)" in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "services"),
+    [
+        ("grid: {generate.service: [extractive, 'vllm:m']}", {"extractive", "vllm:m"}),
+        ("judge: [lexical, m]", {"lexical"}),
+        ("writer: extractive\nreviews: {duplicates: {embedding_model: hashed}}", {"extractive", "hashed"}),
+        ("services: {lexical: {type: openai}}\njudge: {service: lexical, embeddings: hashed}", {"lexical", "hashed"}),
+    ],
+)
+def test_models_without_parameters_are_added_where_services_are_named(text: str, services: set[str]) -> None:
+    located = with_providers(load(text, "e.yaml"), [])
+    assert set(located.value["services"]) == services
+    assert located.value["services"].get("hashed", {"type": "hashed"}) == {"type": "hashed"}
+
+
+def test_a_configuration_of_their_name_adds_no_service() -> None:
+    located = load("configurations: [{name: hashed}]\nbaseline: hashed\njudge: {service: a}", "e.yaml")
+    assert with_providers(located, []) is located
 
 
 @pytest.mark.parametrize(
