@@ -17,6 +17,7 @@ from rankbeam.transforms.records.reply import Reply, Tokens
 from rankbeam.transforms.records.trajectories import AgentSteps, ApplicationAnswer, parts_of, steps_in, steps_of_parts
 
 _FINISH = "choices[0].finish_reason"
+_CACHED = "usage.prompt_tokens_details.cached_tokens || usage.prompt_cache_hit_tokens"  # of OpenAI, or DeepSeek
 _TOKENS = {
     "input": ("promptTokenCount", "toolUsePromptTokenCount"),
     "cached": ("cachedContentTokenCount",),
@@ -183,6 +184,14 @@ class ChatApplication(HttpApplication):
             return steps_in(calls) if calls else None
         except (KeyError, TypeError, ValueError) as error:
             raise CallError(FailureKind.MALFORMED, f"tool_calls: {error}") from error
+
+    def _tokens(self, reply: Any) -> Tokens:
+        """The tokens at `usage`, and cached ones where services report them if `usage` does not say."""
+        tokens = super()._tokens(reply)
+        if "cached" in self.usage or (cached := self._value(_CACHED, reply)) is None:
+            return tokens
+        with_cached = replace(tokens, cached=cached)
+        return with_cached if with_cached.is_possible else tokens
 
     def _cut(self, reply: Any) -> str | None:
         finish = self._value(_FINISH, reply)
