@@ -52,7 +52,8 @@ def _trade_off(study: Study, metric: str) -> dict[str, Any] | None:
     axis, prices = COST, {place: _cost(study, usage, queries, place) for place in known}
     if not any(prices.values()):
         axis, prices = LATENCY, {place: _latency(study, usage, place) for place in known}
-    priced = [(place, price) for place, price in prices.items() if price is not None][:MOST_POINTS]
+    all_priced = [(place, price) for place, price in prices.items() if price is not None]
+    priced = all_priced[:MOST_POINTS]
     if len({price for _, price in priced}) < 2 or (
         axis == LATENCY and max(price for _, price in priced) < _LEAST_LATENCY_S
     ):
@@ -62,7 +63,8 @@ def _trade_off(study: Study, metric: str) -> dict[str, Any] | None:
         "ledger_hits": sum(row["ledger_hits"] for row in usage),
         "has_ledger_costs": axis == COST and any(row["from_ledger"] for row in usage),
     }
-    return _plot(study, metric, axis, priced, len(known) - len(priced)) | ledger
+    numbers = {"priced": len(all_priced), "unpriced": len(known) - len(all_priced)}
+    return _plot(study, metric, axis, priced) | ledger | numbers
 
 
 def _cost(study: Study, usage: Usage, queries: Mapping[str, int], place: int) -> float | None:
@@ -77,7 +79,7 @@ def _latency(study: Study, usage: Usage, place: int) -> float | None:
     return float(f"{min(known):.3g}") if known else None  # percentiles are accurate to 1%
 
 
-def _plot(study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int) -> dict[str, Any]:
+def _plot(study: Study, metric: str, axis: str, priced: list[tuple[int, float]]) -> dict[str, Any]:
     rows = [(place, price, study.mean(place, metric)) for place, price in priced]
     points = [(price, row.mean or 0.0, *row.ends) for _, price, row in rows]
     quality = study.results.sign_of(metric) * np.array([mean for _, mean, *_ in points])
@@ -105,7 +107,7 @@ def _plot(study: Study, metric: str, axis: str, priced: list[tuple[int, float]],
         (name, words.plain_number(x), words.value(mean), words.interval(low, high), is_best)
         for name, (x, mean, low, high), is_best in zip(names, points, front, strict=True)
     ]
-    return {"axis": axis, "picture": picture, "table": table, "left_out": left_out}
+    return {"axis": axis, "picture": picture, "table": table}
 
 
 def service_usage(study: Study) -> dict[str, Any] | None:

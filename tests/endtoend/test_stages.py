@@ -1,6 +1,7 @@
 """Gains of stages: comparisons, terminal, view, report and plan."""
 
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from support.runs import query_values
 from support.stage_world import evaluated, experiment, outcome_of
 
 from rankbeam.pipelines import report
+from rankbeam.pipelines.report import stages as report_stages
 from rankbeam.pipelines.report.stages import stages
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.run import Results
@@ -139,6 +141,16 @@ def test_a_report_on_an_earlier_version_claims_no_costs_of_the_ledger(run: Resul
     pages = [" ".join(report.build(one).split()) for one in (run, earlier)]
     assert ["Calls and costs include answers in the ledger" in page for page in pages] == [True, False]
     assert ["Calls and costs are of this run." in page for page in pages] == [False, True]
+
+
+def test_the_plot_of_many_configurations_says_that_others_are_not_drawn(
+    run: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "are drawn" not in report.build(run)
+    monkeypatch.setattr(report_stages, "MOST_POINTS", 3)
+    page = " ".join(report.build(run).split())
+    assert re.search(r"Only the best 3 of [4-8] configurations by nDCG@5 are drawn; the view trade_off has all\.", page)
+    assert "without a known" not in page
 
 
 def test_a_run_without_stages_has_no_such_pairs(tmp_path: Path) -> None:
