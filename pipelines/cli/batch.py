@@ -37,7 +37,9 @@ def list_jobs(place: str, form: str) -> None:
 @click.argument("place", metavar="OUT")
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 def collect(place: str, jobs: tuple[str, ...]) -> None:
-    """Write the answers of batch jobs that have ended to the ledger of OUT, without waiting for others.
+    """Write the answers of batch jobs that have ended to the ledger of OUT, without waiting for other jobs.
+
+    While a run uses the service, this command waits for the run, which collects the answers itself.
 
     \b
     Examples:
