@@ -1,6 +1,6 @@
 """The experiment of a finished run with one of its configurations, which `init --winner` writes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,21 +47,19 @@ def _best(results: Results) -> dict[str, Any]:
 
 
 def _narrowed(experiment: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An experiment with one configuration, a fusion's parts, and a grid of the values in its name."""
+    """An experiment with one configuration, a fusion's parts, and a grid of the values in their names."""
     item, _, swept = name.partition(":")
     items = {entry["name"]: entry for entry in experiment["configurations"]}
-    parts = items[item].get("retriever", {}).get("parts", ())
-    if parts and experiment.get("grid"):
-        raise InputError(
-            f"{name} fuses configurations of a grid; copy the experiment, and delete what it does not need"
-        )
+    fused = [part.partition(":") for part in items[item].get("retriever", {}).get("parts", ())]
+    parts = {part for part, _, _ in fused}
+    labels = [swept, *(values for _, _, values in fused)]
     comparing = _comparing(experiment.get("judge"))
     gates = [gate for gate in experiment.get("gates") or () if _holds_alone(gate, {item, name}, comparing)]
-    grid = {key: _values(key, values, swept) for key, values in (experiment.get("grid") or {}).items()}
+    grid = {key: _values(key, values, labels) for key, values in (experiment.get("grid") or {}).items()}
     changed = {
         "configurations": [entry for key, entry in items.items() if key in {item, *parts}],
         "grid": {key: values for key, values in grid.items() if values},
-        "dialects": _values("dialect", experiment.get("dialects") or [], swept),
+        "dialects": _values("dialect", experiment.get("dialects") or [], [swept]),
         "gates": gates,
     }
     merged = {**experiment, **changed}
@@ -84,8 +82,11 @@ def _holds_alone(gate: Mapping[str, Any], names: set[str], comparing: set[str]) 
     return is_alone and gate.get("configuration") in {None, *names}
 
 
-def _values(key: str, values: Mapping[Any, Any] | list[Any], swept: str) -> Any:
-    """The value of a key in a configuration's name, in the form of the grid; empty if the name lacks the key."""
-    labels = [label for label in values if f",{key}={label}," in f",{swept},"]
-    longest = sorted(labels, key=lambda label: len(str(label)))[-1:]
-    return {label: values[label] for label in longest} if isinstance(values, Mapping) else longest
+def _values(key: str, values: Mapping[Any, Any] | list[Any], names: Sequence[str]) -> Any:
+    """The values of a key in configurations' names, in the form of the grid; empty if no name has the key."""
+    chosen = []
+    for swept in names:
+        labels = [label for label in values if f",{key}={label}," in f",{swept},"]
+        chosen += sorted(labels, key=lambda label: len(str(label)))[-1:]
+    chosen = [label for label in values if label in chosen]
+    return {label: values[label] for label in chosen} if isinstance(values, Mapping) else chosen

@@ -142,11 +142,21 @@ def test_a_fusion_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert names == ["bm25", "lsa", "both"]
 
 
+def test_a_fusion_keeps_its_parts_of_a_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fusion = {"type": "fusion", "parts": ["bm25:k1=1.2,top_k=4", "bm25:k1=0.9,top_k=4", "lsa:top_k=4"]}
+    configurations = [SWEEP["configurations"][0], SWEEP["configurations"][1], {"name": "both", "retriever": fusion}]
+    grid = {"k1": [0.5, 0.9, 1.2], "top_k": [2, 4]}
+    run(tmp_path, monkeypatch, configurations=configurations, grid=grid, baseline=None, dialects=None, gates=None)
+    assert rankbeam("init", "both.yaml", "--winner", "out", "--configuration", "both:top_k=4").exit_code == 0
+    value = yaml.safe_load(Path("both.yaml").read_text())
+    assert [entry["name"] for entry in value["configurations"]] == ["bm25", "lsa", "both"]
+    assert value["grid"] == {"k1": [0.9, 1.2], "top_k": [4]}
+
+
 def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, monkeypatch, **FUSED, grid={"k1": [1.2]}, dialects=None, gates=None, baseline=None)
     for words, problem in (
         (["--configuration", "bm2"], "--configuration 'bm2': no configuration has this name"),
-        (["--configuration", "both"], "both fuses configurations of a grid"),
         (["--template", "bm25"], "--winner copies the run's experiment"),
     ):
         refused = rankbeam("init", "x.yaml", "--winner", "out", *words)
