@@ -225,9 +225,8 @@ class RemoteRetriever(RetrieverParameters):
 
         Parameters at their default are left out, so that a parameter added in a later version changes no key.
         """
-        parameters = self.model_dump(
-            mode="json", exclude={*self.operational, *self.reading, "query"}, exclude_defaults=True
-        )
+        left_out = {*self.operational, *self.reading, "query", self.service or ""}  # a service's name decides nothing
+        parameters = self.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
         embedding = {"embedding": self._embedding} if self._embedding else {}
         return {"stage": "retrieve", "type": kind, **parameters, **embedding}
 

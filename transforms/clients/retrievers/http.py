@@ -107,8 +107,7 @@ class Http(RemoteRetriever):
     reading: ClassVar[frozenset[str]] = frozenset(
         {"results", "id", "score", "text", "lower_is_better", "results_required"}
     )
-    added: ClassVar[frozenset[str]] = frozenset({"results_required"})
-    operational: ClassVar[frozenset[str]] = RemoteRetriever.operational | {"embedding_model"}
+    added: ClassVar[frozenset[str]] = frozenset({"results_required", "embedding_model"})
     service: ClassVar[str | None] = "embedding_model"
     referring: ClassVar[frozenset[str]] = frozenset({"url", "headers", "params", "body"})
 
