@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.cli import rankbeam
 from support.documents import page
 from support.runs import evaluated
 
@@ -110,8 +111,10 @@ def write_experiment(folder: Path, retriever: dict[str, Any], endpoint: str) -> 
     experiment = {
         "name": "services",
         "dataset": {"queries": "queries.jsonl", "qrels": "qrels.txt"},
-        "services": {retriever["embedding_model"]: {"type": "hashed", "dimensions": 16}},
-        "configurations": [{"name": "a", "retriever": {**retriever, "api_endpoint": endpoint}, "top_k": 2}],
+        "services": {"model": {"type": "hashed", "dimensions": 16}},
+        "configurations": [
+            {"name": "a", "retriever": {**retriever, "embedding_model": "model", "api_endpoint": endpoint}, "top_k": 2}
+        ],
         "metrics": ["RR"],
         "output": {"path": "out"},
     }
@@ -127,6 +130,20 @@ def leaves(value: Any) -> list[Any]:
 
 def test_every_service_of_the_page_is_tried() -> None:
     assert RETRIEVERS.keys() == ANSWERS.keys()
+
+
+def test_the_experiment_of_the_page_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("QDRANT_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(variable, "a value that is secret")
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("q1 0 d1 1\n", encoding="utf-8")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "Who pays?"}\n', encoding="utf-8")
+    (tmp_path / "vectors.yaml").write_text(PAGE.blocks[0].text, encoding="utf-8")
+    result = rankbeam("plan", str(tmp_path / "vectors.yaml"))
+    assert result.status == 0, result.stderr
+    for model in ("openai:text-embedding-3-small", "openai:text-embedding-3-large"):
+        assert f"{model}: 1 call to make" in result.stdout
+    assert "http: 2 calls to make" in result.stdout
 
 
 @pytest.mark.parametrize("name", RETRIEVERS)
