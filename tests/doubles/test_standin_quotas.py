@@ -101,6 +101,7 @@ def test_arrivals_are_on_the_clock_of_all_processes() -> None:
 # Credentials, and the end
 
 
+@pytest.mark.long
 def test_the_unmodified_client_reaches_a_server_that_speaks_tls() -> None:
     pytest.importorskip("cryptography")
     script = """

@@ -50,6 +50,7 @@ def test_an_absent_list_is_an_empty_ranking(empty: Any, tmp_path: Path) -> None:
     assert all(any(values[query].values()) for query in values if query != "q3")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("empty", "parameters", "message"),
     [

@@ -94,6 +94,7 @@ APPLICATIONS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["http", *in_campaigns("openai_chat", "adk")])
 def test_steps_of_an_application_are_compared_and_stored(tmp_path: Path, name: str) -> None:
     answers, retrievals = APPLICATIONS[name]
@@ -112,6 +113,7 @@ def test_steps_of_an_application_are_compared_and_stored(tmp_path: Path, name: s
         assert known == [("ok", ["d3", "d1"]), ("error", None)]
 
 
+@pytest.mark.long
 def test_the_ranking_of_an_agent_is_what_all_steps_saw(tmp_path: Path) -> None:
     seen = [["d3", "d1"], ["d1", "d7"], []]
     steps = [{"tool": "find", "doc_ids": doc_ids} for doc_ids in seen]

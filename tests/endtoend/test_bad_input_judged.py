@@ -88,6 +88,7 @@ def test_an_unknown_variable_is_refused_with_its_line_in_the_template(tmp_path: 
     assert outcome.stderr.endswith("t.txt:2: unknown variable {langauge}; valid are: contexts, fence, query\n")
 
 
+@pytest.mark.long
 def test_a_prompt_that_is_longer_than_the_quota_of_a_minute_is_found_by_the_plan(tmp_path: Path) -> None:
     path = experiment(tmp_path, {}, {"tokens_per_minute": 4200}, {})
     assert rankbeam("validate", path).status == 0

@@ -173,6 +173,7 @@ def test_documents_that_cannot_be_read_are_named_and_counted(tmp_path: Path, mon
     assert {json.loads(line)["path"] for line in unread.splitlines()} == {"locked.pdf", "scan.pdf"}
 
 
+@pytest.mark.long
 def test_a_folder_of_many_files_has_every_file_or_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand files: 20,000 and 200,000 were measured by hand, at 75 microseconds of CPU each."""
     monkeypatch.setenv(FOLDER, str(tmp_path / "kept"))

@@ -202,6 +202,7 @@ def test_a_run_of_another_experiment_with_the_same_id_is_left_alone(bigquery: St
 # A load that fails
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

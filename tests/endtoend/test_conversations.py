@@ -133,6 +133,7 @@ def check_sessions(requests: Requests) -> None:
     assert all(set(body) == {"appName", "userId", "sessionId", "newMessage"} for body in runs.values())
 
 
+@pytest.mark.long
 def test_a_function_finds_the_history_among_the_attributes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     value = experiment(tmp_path, {"type": "adk"})

@@ -78,6 +78,7 @@ def test_the_grid_makes_a_corpus_of_each_chunking_and_of_each_model(tmp_path: Pa
     assert "kept until you delete it" in done.stdout
 
 
+@pytest.mark.long
 def test_what_is_kept_for_the_run_leaves_nothing(tmp_path: Path, server: Standin) -> None:
     done = evaluate(tmp_path, server, corpus={"keep": "run"})
     assert done.status == 0
@@ -252,6 +253,7 @@ def test_a_corpus_that_is_gone_at_retrieval_ends_the_run_at_the_first_call(tmp_p
     assert "refused the first call" in words
 
 
+@pytest.mark.long
 def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, server: Standin) -> None:
     grid = {"chunk_size": [12, 16]}
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid=grid)
@@ -286,6 +288,7 @@ def test_ctrl_c_during_a_deletion_leaves_no_staged_documents(tmp_path: Path, mon
         assert (there(server), server.stats().extra["objects"]) == ([], [])
 
 
+@pytest.mark.long
 def test_corpora_that_could_not_be_deleted_are_named_after_ctrl_c_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +347,7 @@ def test_a_retriever_without_a_corpus_is_refused_with_its_line(tmp_path: Path, s
     assert "corpus: is missing; name an entry of corpora:, or give the full name of a corpus" in done.stderr
 
 
+@pytest.mark.long
 def test_the_example_of_the_guide_runs(tmp_path: Path, server: Standin) -> None:
     shutil.copytree(REPOSITORY / "examples" / "helpdesk", tmp_path / "helpdesk")
     queries = tmp_path / "helpdesk" / "queries.jsonl"

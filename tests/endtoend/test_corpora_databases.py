@@ -65,6 +65,7 @@ def specification(database: Any) -> dict[str, Any]:
     return RagEngineCorpus(**required, database=database).specification()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["tree", *in_campaigns("knn", "ann", "search", "pinecone")])
 def test_the_service_is_told_the_database_and_when_to_build_a_tree(case: str, tmp_path: Path, server: Standin) -> None:
     database, sent, is_rebuilt = SENT[case]

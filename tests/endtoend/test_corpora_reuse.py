@@ -88,6 +88,7 @@ def test_documents_that_a_corpus_lacks_are_failures_of_every_run_that_uses_it(tm
     assert imports(server)["most"] == 1
 
 
+@pytest.mark.long
 def test_documents_are_deleted_with_the_last_corpus_that_needs_them(tmp_path: Path, server: Standin) -> None:
     path = experiment(tmp_path, server, grid={"chunk_size": [12, 16]})
     assert evaluated(path).run["state"] == "done"

@@ -68,6 +68,7 @@ def by_hand(query: str, text: str) -> float:
     return float((of_query * of_text) @ HEADS[:, 0])
 
 
+@pytest.mark.long
 def test_results_are_ordered_by_the_models_scores(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "pairs")
     configurations = [

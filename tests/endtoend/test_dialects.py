@@ -84,6 +84,7 @@ def counts(results: Results) -> tuple[int, int, int]:
     return row.queries, row.empty, row.missing
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, *in_campaigns(1, 2)])
 def test_pytrec_eval(tmp_path: Path, seed: int) -> None:
     qrels, rows = collection(seed)
@@ -117,6 +118,7 @@ def test_beir(tmp_path: Path, seed: int) -> None:
         assert means(results)[ours] == pytest.approx(expected[theirs], abs=0.6e-5)  # BEIR rounds to 5 digits
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, *in_campaigns(1, 2)])
 def test_trec_eval_is_what_rankbeam_does_with_a_run(tmp_path: Path, seed: int) -> None:
     qrels, rows = collection(seed)
@@ -127,6 +129,7 @@ def test_trec_eval_is_what_rankbeam_does_with_a_run(tmp_path: Path, seed: int) -
     assert counts(results)[0] == len(qrels)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, *in_campaigns(1, 2)])
 def test_the_notebook(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
@@ -162,6 +165,7 @@ def dcg(grades: list[int]) -> float:
     return sum((2**grade - 1) / math.log2(place + 2) for place, grade in enumerate(grades))
 
 
+@pytest.mark.long
 def test_side_by_side_in_one_command(tmp_path: Path) -> None:
     qrels, rows = collection(0)
     write_files(tmp_path, qrels, rows)

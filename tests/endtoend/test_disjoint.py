@@ -78,6 +78,7 @@ def test_judgements_of_chunks_are_not_compared_with_the_documents_that_are_cut(t
     assert (outcome.status, "1.0000" in outcome.stdout) == (0, True), outcome.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["trec", *in_campaigns("parquet", "gzip")])
 def test_a_run_without_any_judged_query(tmp_path: Path, form: str) -> None:
     run = put_run(tmp_path, [(f"q{number}", f"d{number}", 1.0) for number in range(10)], form)
@@ -157,6 +158,7 @@ def remote(folder: Path, server: Standin, *more: dict[str, object], **dataset_mo
     return write_experiment(folder, {**content, "configurations": [configuration, *more]})
 
 
+@pytest.mark.long
 def test_files_that_do_not_meet_are_refused_before_a_call_is_made(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
         run = write(tmp_path / "other.run", trec_run([(f"q{n}", f"other{n}", 1.0) for n in range(QUERIES)]))

@@ -36,6 +36,7 @@ def examples(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_gemini_answers_and_judges(examples: Path) -> None:
     with serve("gemini") as server:
         done = evaluated(
@@ -87,6 +88,7 @@ def test_existing_answers_are_judged_by_a_model(examples: Path) -> None:
     assert_every_query_is_judged(examples / "answers")
 
 
+@pytest.mark.long
 def test_one_gold_serves_every_chunking(tmp_path: Path) -> None:
     path = REPOSITORY / "examples" / "helpdesk" / "chunking.yaml"
     done = rankbeam("evaluate", str(path), "--output", str(tmp_path / "out"))

@@ -39,6 +39,7 @@ def test_its_results_are_read(folder: Path) -> None:
     assert written.exit_code == 0, written.stderr
 
 
+@pytest.mark.long
 def test_its_folder_is_continued(folder: Path) -> None:
     before = rankbeam("evaluate", folder / "experiment.yaml", "--run-id", "second", "--format", "json")
     assert before.exit_code == 0, before.stderr

@@ -47,6 +47,7 @@ def steps_of(out: Path) -> list[list[str]]:
     return [[call["step"] for call in row["calls"]] for row in lines(out / "provenance.jsonl")]
 
 
+@pytest.mark.long
 def test_questions_rest_on_sentences_of_further_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "not a secret")
     with serve("openai") as server:
@@ -78,6 +79,7 @@ def test_a_passage_that_a_model_refuses_adds_no_sentence(tmp_path: Path, monkeyp
     assert any(steps.count("distill") < 2 for steps in steps_of(tmp_path / "out"))
 
 
+@pytest.mark.long
 def test_a_second_pass_distills_all_passages_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "not a secret")
     with serve("openai") as server:
@@ -184,6 +186,7 @@ def test_a_context_that_the_pool_cannot_find_is_refused(tmp_path: Path) -> None:
     assert "context.by: pool needs reviews.pool with at least as many documents as context.passages" in outcome.stderr
 
 
+@pytest.mark.long
 def test_a_model_without_language_distills_by_words(tmp_path: Path) -> None:
     path = goldens_file(tmp_path, context=2, items=6, reviews={"pool": 0})
     outcome = rankbeam("goldens", path)

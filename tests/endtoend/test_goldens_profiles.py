@@ -39,6 +39,7 @@ def file(folder: Path, server: Standin, rows: list[dict[str, str]] | None = None
     return goldens_file(folder, **base | more)
 
 
+@pytest.mark.long
 def test_suggested_profiles_are_refused_until_a_person_accepts_them(tmp_path: Path, server: Standin) -> None:
     path, target = file(tmp_path, server), tmp_path / "suggested.json"
     planned = rankbeam("goldens", "profiles", path, "--sample", "5", "--plan")

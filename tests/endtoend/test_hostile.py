@@ -53,6 +53,7 @@ def by_id_descending(names: Iterable[str]) -> list[str]:
 # --- Many --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @FORMATS_OF_RUNS
 def test_one_query_with_very_many_results(tmp_path: Path, form: str) -> None:
     draw = random.Random(1)
@@ -245,6 +246,7 @@ def test_the_best_rank_of_a_document_stands_for_it(
     assert_agree(ours, by_pytrec_eval(judgements, remaining))
 
 
+@pytest.mark.long
 @PARQUET_FIRST
 def test_the_same_document_for_two_queries_is_no_repeat(tmp_path: Path, form: str) -> None:
     rows = [(f"q{number}", "d", 1.0) for number in range(1000)]
@@ -266,6 +268,7 @@ def shuffled(rows: list[Row]) -> list[Row]:
     return random.Random(6).sample(rows, len(rows))
 
 
+@pytest.mark.long
 @FORMATS_OF_RUNS
 @pytest.mark.parametrize("arrange", [shuffled, *in_campaigns(round_robin)])
 def test_rows_of_a_query_far_apart(tmp_path: Path, form: str, arrange: Callable[[list[Row]], list[Row]]) -> None:

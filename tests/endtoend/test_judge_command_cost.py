@@ -32,6 +32,7 @@ def judged(folder: Path, server: Standin, *words: str) -> Any:
     return rankbeam("judge", path, "-m", "Faithfulness", *service, "--output", str(folder / "out"), *words)
 
 
+@pytest.mark.long
 def test_the_run_stops_at_the_limit_and_the_next_one_continues(tmp_path: Path, server: Standin) -> None:
     def command(limit: float) -> Any:
         return judged(tmp_path, server, "--prices", PRICES, "--max-cost", str(limit))

@@ -85,6 +85,7 @@ def test_what_retrieving_costs_is_limited_too(tmp_path: Path) -> None:
     assert "cost    10 (10 calls)" in second.stdout
 
 
+@pytest.mark.long
 def test_a_benchmark_that_the_ledger_answers_is_made_again_at_any_limit(tmp_path: Path) -> None:
     with serve("openai") as server:
         model_of_all = {"services": {"m": model(server, "openai")}, "writer": "m", "checker": "m", "items": 3}

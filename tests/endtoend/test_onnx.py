@@ -76,6 +76,7 @@ def check(rankings: dict[str, list[tuple[str, float]]], prefix: str = "", limit:
         assert [name for name, _ in rankings[query]] == sorted(expected, key=lambda name: -expected[name])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), *in_campaigns((TWO_WORKERS,))], ids=["here", "two workers"])
 def test_rankings_are_those_of_plain_cosines_and_vectors_are_kept(tmp_path: Path, options: tuple[str, ...]) -> None:
     folder = write_model(tmp_path / "models" / "small")
@@ -102,6 +103,7 @@ def test_rankings_are_those_of_plain_cosines_and_vectors_are_kept(tmp_path: Path
     assert vectors.stat().st_mtime_ns == before  # another place of the same model
 
 
+@pytest.mark.long
 def test_a_stopped_run_continues_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_model(tmp_path / "small")
     path = write_experiment(tmp_path, {"folder": "small", "max_tokens": 4})
@@ -243,6 +245,7 @@ def test_a_judge_and_a_benchmark_may_use_it(tmp_path: Path) -> None:
     assert len(lines(tmp_path / "made" / "provenance.jsonl")) == 4
 
 
+@pytest.mark.long
 def test_minilm_finds_what_words_do_not(tmp_path: Path) -> None:
     real(MINILM)
     shutil.copytree(REPOSITORY / "examples" / "helpdesk", tmp_path / "helpdesk")

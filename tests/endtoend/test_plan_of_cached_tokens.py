@@ -52,6 +52,7 @@ def test_a_beginning_below_the_minimum_saves_nothing(tmp_path: Path) -> None:
     assert (pool["prefix_calls"], pool["cached_cost"]) == (0, None)
 
 
+@pytest.mark.long
 def test_without_a_price_of_cached_tokens_there_is_one_cost(tmp_path: Path) -> None:
     pool = plan(tmp_path, 4 * MINIMUM, {"price_per_million": {"input": 100.0, "output": 4.0}})
     assert (pool["prefix_calls"], pool["cached_cost"]) == (QUERIES - 1, None)

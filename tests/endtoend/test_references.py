@@ -103,6 +103,7 @@ def test_every_reference_in_a_url_is_known(url: str, monkeypatch: pytest.MonkeyP
     assert Http(url=url, results="hits", id="id").environment == {"${env:RB_INDEX}": "alpha"}
 
 
+@pytest.mark.long
 def test_a_secret_is_no_part_of_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve("http", answers=answers(QUERIES)) as server:
         secretive = {"X-Algolia-API-Key": "${env:RB_ONE}", "X-Session": "${env:RB_SESSION_TOKEN}"}

@@ -41,6 +41,7 @@ def experiment(folder: Path, retriever: dict[str, Any], **more: Any) -> str:
     return write_experiment(folder, base | more)
 
 
+@pytest.mark.long
 def test_a_remote_retriever_scores_as_its_answers_in_a_run_would(tmp_path: Path) -> None:
     with ExitStack() as stack:
         servers = {kind: stack.enter_context(serve(kind, answers=answers(QUERIES))) for kind in RETRIEVERS}
@@ -179,6 +180,7 @@ def test_only_what_changes_an_answer_costs_calls(tmp_path: Path) -> None:
         assert server.stats().calls - before == 1
 
 
+@pytest.mark.long
 def test_a_query_whose_call_failed_is_neither_zero_nor_dropped_and_too_many_end_with_status_3(tmp_path: Path) -> None:
     with serve(
         "rag_engine", answers=answers(QUERIES), faults=Faults(kinds=("permission",), only="question 11")

@@ -89,6 +89,7 @@ def test_more_than_200_texts_take_several_calls(tmp_path: Path) -> None:
 FAULTS = ("quota", "unavailable", "reset", "malformed", "partial", "no_number")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", ["quota_info", *in_campaigns("twice", *FAULTS)])
 def test_faults_that_pass_change_nothing(fault: str, tmp_path: Path) -> None:
     with serve("rerankers", faults=Faults(rate=0.3, kinds=(fault,), hint_s=0.01)) as server:
@@ -99,6 +100,7 @@ def test_faults_that_pass_change_nothing(fault: str, tmp_path: Path) -> None:
     assert ranked["one"] == expected(ranked["bm25"], 9, 4)
 
 
+@pytest.mark.long
 def test_a_query_whose_call_fails_is_counted_and_has_no_ranking(tmp_path: Path) -> None:
     query, text = next(iter(questions().items()))
     with serve("rerankers", faults=Faults(only=text, kinds=("other_id",))) as server:
@@ -134,6 +136,7 @@ def test_a_failed_call_of_a_retriever_counts_for_all_that_rerank_its_results(tmp
         assert kinds.fetchall() == [("deep", 1), ("shallow", 1)]
 
 
+@pytest.mark.long
 def test_texts_without_a_score_come_last_and_are_counted(tmp_path: Path) -> None:
     with serve("rerankers", faults=Faults(rate=1, kinds=("fewer",))) as server:
         path = experiment(

@@ -91,6 +91,7 @@ def test_words_search_with_query_and_passage_and_vectors_with_the_passage(tmp_pa
     assert {row["text"] for row in texts} == set(queries.values())
 
 
+@pytest.mark.long
 def test_further_queries_are_fused_with_the_query_by_reciprocal_ranks(tmp_path: Path) -> None:
     multi = {"service": "writer", "kind": "multi_query", "n": 2}
     path = experiment(tmp_path, services=SERVICES, configurations=[bm25(), bm25("multi", rewrite=multi)])
@@ -184,6 +185,7 @@ def test_a_call_that_fails_is_a_failed_query_of_this_configuration_alone(tmp_pat
     assert ranked["bm25"][query]
 
 
+@pytest.mark.long
 def test_questions_of_a_conversation_stand_alone(tmp_path: Path) -> None:
     data = stage_world.dataset(tmp_path)
     history = [{"role": "user", "text": "green paper store"}, {"role": "assistant", "text": "Yes."}]
@@ -210,6 +212,7 @@ def in_conversation(path: str) -> None:
     Path(stage_world.dataset(Path(path).parent)["queries"]).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+@pytest.mark.long
 def test_the_history_is_joined_with_the_query(tmp_path: Path) -> None:
     whole = [bm25("whole"), dense("whole-vectors")]
     for one in whole:

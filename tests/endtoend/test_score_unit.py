@@ -51,6 +51,7 @@ def test_values_are_those_of_the_documents_in_the_order_of_their_best_chunks(
     assert values == pytest.approx([value for ranking in rankings for value in plain(ranking)], abs=1e-12)
 
 
+@pytest.mark.long
 def test_a_replay_of_the_same_contexts_gives_the_same_values(tmp_path: Path) -> None:
     rankings = [list("abacb"), list("ffcf"), list("dd"), list("caca")]
     qrels, run = files(tmp_path, rankings)

@@ -62,6 +62,7 @@ def scored(qrels: Path, run: Path, metrics: list[str]) -> dict[tuple[str, str], 
     return {(row["query_id"], row["metric"]): row["value"] for row in table.to_pylist()}
 
 
+@pytest.mark.long
 def test_values_are_those_of_ndeval(tmp_path: Path) -> None:
     # With these alphas sums of gains are exact. With others, ndeval breaks some ties of its ideal ranking by rounding.
     judgements, rows = collection(1, queries=120)
@@ -93,6 +94,7 @@ def test_the_relevance_level_of_the_command_line_holds_for_subtopics(tmp_path: P
     assert result.stdout.splitlines()[1:] == ["run,all,StRecall(rel=2)@1,0.0", "run,all,AP_IA(rel=2),0.5"]
 
 
+@pytest.mark.long
 def test_every_format_has_the_same_values_and_ordinary_metrics_take_the_highest_grade(tmp_path: Path) -> None:
     judgements, rows = collection(7)
     highest: dict[tuple[str, str], int] = {}

@@ -91,6 +91,7 @@ def plain(parameters: dict[str, Any]) -> dict[str, list[str]]:
     return {query: names[: parameters["top_k"]] for query, names in within.items() if query not in failed}
 
 
+@pytest.mark.long
 def test_every_threshold_is_cut_from_one_answer_as_plain_python_does(tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").write_text("".join(f'{{"_id": "{name}", "text": "{name}"}}\n' for name in QUERIES))
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(f"{q}\td1\t1\n" for q in QUERIES))

@@ -109,6 +109,7 @@ def test_labelled_queries_of_traces_are_answered_by_the_traces(tmp_path: Path) -
     assert "invoice" not in stored
 
 
+@pytest.mark.long
 def test_traces_are_read_once_until_they_change_and_identities_do_not_depend_on_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

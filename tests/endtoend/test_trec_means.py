@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
 import pytrec_eval
 from support.data import SHARED_DATA, needs_shared_data
 from support.inputs import trec_qrels, trec_run, write
@@ -63,6 +64,7 @@ def test_a_mean_in_the_middle_between_two_printed_ones(tmp_path: Path) -> None:
     assert means(outcome.stdout) == [{"P_5": "0.4312"}]
 
 
+@pytest.mark.long
 @needs_shared_data
 def test_means_of_real_runs_are_those_of_trec_evals_code() -> None:
     paths = sorted((ROBUST / "runs").iterdir())[:3]

@@ -35,6 +35,7 @@ def experiment(tmp_path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_judged_metrics_need_no_judgements_of_documents(experiment: dict[str, Any], tmp_path: Path) -> None:
     outcome = evaluated(experiment, tmp_path)
     assert outcome.status == 0, outcome.stderr

@@ -16,6 +16,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
 
 
+@pytest.mark.long
 def test_a_wrong_key(tmp_path: Path) -> None:
     with serve("openai", faults=Faults(rate=1.0, kinds=("permission",))) as server:
         outcome = rankbeam("evaluate", write_experiment(tmp_path, model(server, "openai"), QUOTA), "--run-id", "r1")

@@ -56,6 +56,7 @@ def test_parts_are_the_text_and_keep_to_the_limits(text: str, most_sentences: in
         assert parts == [text]
 
 
+@pytest.mark.long
 @given(lists_up_to(150, SENTENCES.map(" ".join), 1), SENTENCES.map(" ".join))
 def test_windows_of_items_give_the_verdicts_of_all_items_together(items: list[str], text: str) -> None:
     for step, count in (("support", 60), ("nugget_assign", 10)):

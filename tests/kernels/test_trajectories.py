@@ -86,6 +86,7 @@ def test_edges(calls: Calls, expected: Calls, values: tuple[float | str, ...]) -
     assert tuple(getattr(kernels, f"trajectory_{name}")(calls, expected) for name in names) == values
 
 
+@pytest.mark.long
 def test_long_trajectories_take_no_time() -> None:
     calls: Calls = [("a", {"x": "1", "y": str(number)}) for number in range(1000)]
     assert kernels.common_calls(calls, [("a", {"x": "1"})] * 250, "subset") == 250

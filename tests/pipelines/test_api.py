@@ -114,6 +114,7 @@ def test_scores_are_those_of_the_command_line_whatever_the_inputs_are(
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.long
 def test_grades_that_a_metric_lowers_are_a_warning(tmp_path: Path) -> None:
     for metric, number in (("ERR(max_rel=2)@5", 1), ("ERR", 0)):
         warnings = rankbeam.score(QRELS, RUNS, ["nDCG@10", metric], output=tmp_path / str(number)).warnings
@@ -146,6 +147,7 @@ def test_results_are_kept_where_a_folder_is_named_and_else_as_long_as_the_result
     assert board.num_rows == 2
 
 
+@pytest.mark.long
 def test_a_result_never_has_the_values_of_a_later_run_that_replaced_it(tmp_path: Path) -> None:
     first, second = (
         rankbeam.score(QRELS, {name: RUNS[name]}, "RR", output=tmp_path, run_id="trial", replicates=0) for name in RUNS
@@ -292,6 +294,7 @@ def test_gates_of_a_result_are_asserted() -> None:
         assert_gates(result)
 
 
+@pytest.mark.long
 def test_gates_on_differences_compare_with_another_result() -> None:
     better, worse = (rankbeam.score(QRELS, {"one": RUNS[name]}, ["RR"]) for name in ("first", "second<b>"))
     gates = [{"metric": "RR", "value": "difference", "at_least": 0.0}]

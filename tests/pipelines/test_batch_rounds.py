@@ -116,6 +116,7 @@ def test_jobs_over_the_limit_of_enqueued_tokens_are_made_later_and_smaller(tmp_p
     assert not any("no answer" in warning for warning in warnings)
 
 
+@pytest.mark.long
 def test_a_refusal_that_asks_to_wait_for_days_does_not_outlast_the_deadline(tmp_path: Path) -> None:
     with served(tmp_path, {"create": ["quota", "quota"]}, deadline="1h") as experiment:
         assert experiment.run()[0] == {}

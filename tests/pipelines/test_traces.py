@@ -155,6 +155,7 @@ def test_a_sample_of_samples_is_the_sample_of_all() -> None:
         assert choice.chosen([turn for part in parts for turn in part]) == choice.chosen(turns)
 
 
+@pytest.mark.long
 def test_scores_go_back_as_events_of_the_traces(tmp_path: Path) -> None:
     rows = [one for number in range(3) for one in trace(number)]
     rows[2]["attributes"] = rows[2]["attributes"][:1]  # a trace without an answer

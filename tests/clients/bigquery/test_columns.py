@@ -68,6 +68,7 @@ def evaluated(folder: Path, queries: pa.Table) -> tuple[int, str]:
     return outcome.status, outcome.stderr
 
 
+@pytest.mark.long
 def test_slices_by_dates_and_decimal_numbers_have_plain_names(tmp_path: Path) -> None:
     values = {"_id": ["q1"], "text": ["t"], "at": [AT], "day": [date(2026, 1, 2)], "weight": [Decimal("1.500000000")]}
     assert evaluated(tmp_path, pa.table(values))[0] == 0

@@ -52,6 +52,7 @@ def test_a_server_that_has_only_bad_moments_is_given_up(bigquery: StrictBigQuery
     assert bigquery.faults[0].times == 99 - QUICK.attempts
 
 
+@pytest.mark.long
 def test_who_loses_sight_of_the_last_job_says_that_it_may_still_succeed(
     bigquery: StrictBigQuery, tmp_path: Path
 ) -> None:
@@ -142,6 +143,7 @@ def test_what_fails_leaves_nothing_half_visible_and_a_repeat_succeeds(
         before = folders
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("after", [18, *in_campaigns(1, 2, 3, 5, 9, 13, 17, 19)])
 def test_a_script_that_dies_leaves_nothing_half_visible(bigquery: StrictBigQuery, tmp_path: Path, after: int) -> None:
     """Wherever it dies, readers see the old run, and then, when it was begun again, the new one."""

@@ -37,6 +37,7 @@ from rankbeam.transforms.records import tables
 # Several at once
 
 
+@pytest.mark.long
 def test_readers_see_all_of_a_run_or_nothing(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     bigquery.faults.append(Fault("script", "slow", times=2, seconds=0.01))
     looks: list[dict[str, set[Any]]] = []
@@ -76,6 +77,7 @@ def test_two_runs_of_one_id_at_once_do_not_double_it(bigquery: StrictBigQuery, t
     assert_holds(bigquery, winner)
 
 
+@pytest.mark.long
 def test_the_same_load_twice_at_once(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     """As when Beam believes that a worker is dead, and it is not."""
     bigquery.faults.append(Fault("script", "slow", times=9, seconds=0.005))
@@ -110,6 +112,7 @@ def test_a_table_that_others_write_to_all_the_time_is_a_clear_error(bigquery: St
     assert len(bigquery.began("publish")) == 1 + QUICK.conflicts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seen", ["rankbeam_publish", *in_campaigns("rankbeam_load")])
 def test_whoever_is_killed_leaves_nothing_half_visible(bigquery: StrictBigQuery, tmp_path: Path, seen: str) -> None:
     before = finished(tmp_path / "before")

@@ -96,6 +96,7 @@ def test_running_the_same_id_again_replaces_its_rows_and_no_others(bigquery: Str
         assert exact(bigquery.rows(name)) == sorted(in_files(other, name) + in_files(again, name)), name
 
 
+@pytest.mark.long
 def test_beam_may_execute_the_step_again(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     folders = finished(tmp_path / "out")
     for _ in range(2):
@@ -103,6 +104,7 @@ def test_beam_may_execute_the_step_again(bigquery: StrictBigQuery, tmp_path: Pat
     assert_holds(bigquery, folders)
 
 
+@pytest.mark.long
 def test_a_run_that_was_deleted_in_bigquery_can_be_loaded_again(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     folders = finished(tmp_path / "out")
     load(folders)

@@ -44,6 +44,7 @@ def test_new_runs_that_end_at_once_do_not_get_in_each_others_way(bigquery: Stric
     assert len(bigquery.began("publish")) == len(ids)
 
 
+@pytest.mark.long
 def test_only_tables_that_hold_rows_of_a_run_delete_them(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     load(finished(tmp_path / "first"))
     bigquery.table("warehouse", "failures").rows = []

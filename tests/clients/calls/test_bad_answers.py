@@ -105,6 +105,7 @@ def test_one_bad_step_leaves_the_other_steps_of_its_service_alone(
     assert [record.message.partition(": ")[0] for record in caplog.records] == ["echo, claims"]
 
 
+@pytest.mark.long
 def test_a_model_that_always_needs_a_repair_is_still_used(tmp_path: Path) -> None:
     model = Model()
     repaired: set[str] = set()
@@ -121,6 +122,7 @@ def test_a_model_that_always_needs_a_repair_is_still_used(tmp_path: Path) -> Non
     assert len(model.begun) == 600
 
 
+@pytest.mark.long
 def test_a_model_that_recovers_answers_what_waited(tmp_path: Path) -> None:
     with VirtualClock() as clock:
         model = Model(reader=refusing(FailureKind.MALFORMED, lambda _: 5 <= clock.monotonic() < 60))

@@ -122,6 +122,7 @@ def test_a_service_that_does_not_say_where_it_is_may_answer_404(tmp_path: Path) 
     assert len(service.requests) > 1
 
 
+@pytest.mark.long
 @given(
     first=st.sampled_from(["ok", "unreachable", "permission", "not_found", "quota", "unavailable", "malformed"]),
     knows_address=st.booleans(),

@@ -45,6 +45,7 @@ def failures(outcomes: list[CallAnswer | FailedTask]) -> list[Failure]:
     return [outcome.failure for outcome in outcomes if isinstance(outcome, FailedTask)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "script",
     [failing(FailureKind.UNAVAILABLE, times=99), failing(FailureKind.QUOTA, times=99), taking(3600)],
@@ -86,6 +87,7 @@ def test_a_service_that_dies_in_the_middle_costs_sixty_attempts_more(
     assert clock.monotonic() < 800
 
 
+@pytest.mark.long
 def test_a_service_that_recovers_answers_everything(
     clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -171,6 +173,7 @@ def test_answers_that_are_slower_than_refusals_do_not_count_as_missing(tmp_path:
     assert len(failures(outcomes)) == 100
 
 
+@pytest.mark.long
 def test_a_service_that_is_down_keeps_no_other_one_of_its_pool_from_being_asked(tmp_path: Path) -> None:
     services = {"up": Echo(), "down": Echo(failing(FailureKind.UNAVAILABLE, times=99))}
     tasks = [task(f"{name} {i}", service=name) for i in range(120) for name in services]

@@ -172,6 +172,7 @@ def test_an_outage_divides_no_request_at_once_and_a_refusal_for_the_rate_later_s
         assert (len(outcomes), service.sizes) == (10, [10] * (times + 1))
 
 
+@pytest.mark.long
 @settings(max_examples=examples(15))
 @given(
     st.integers(1, 12),

@@ -80,6 +80,7 @@ def counts_by_name(there: RagState) -> Counter[str]:
     return Counter(corpus.display_name for corpus in there.corpora())
 
 
+@pytest.mark.long
 def test_a_long_import_is_waited_for_with_few_polls_that_may_fail(tmp_path: Path, clock: VirtualClock) -> None:
     there = state(objects(), seconds_per_file=2.5)
     api = MemoryApi(LOCATION, state=there, fail=unavailable("poll", every=2))
@@ -139,6 +140,7 @@ def test_a_file_that_always_fails_is_named_and_the_corpus_is_complete_without_it
     assert beyond.imported == 0
 
 
+@pytest.mark.long
 def test_a_corpus_that_is_deleted_meanwhile_fails_alone(tmp_path: Path, clock: VirtualClock) -> None:
     there = state(objects(), seconds_per_file=1.0)
     api = MemoryApi(LOCATION, state=there)
@@ -163,6 +165,7 @@ def test_a_model_that_does_not_exist_is_refused_in_the_words_of_the_service(
     assert (error.kind, error.message) == (FailureKind.INVALID, "The embedding model x does not exist.")
 
 
+@pytest.mark.long
 def test_imports_of_a_run_that_was_killed_are_waited_for_before_others_begin(
     tmp_path: Path, clock: VirtualClock
 ) -> None:

@@ -363,6 +363,7 @@ json_values = st.recursive(st.none() | st.booleans() | st.integers() | st.text()
                            | st.dictionaries(st.text(), inner), max_leaves=8)  # fmt: skip
 
 
+@pytest.mark.long
 @given(
     items=st.lists(st.dictionaries(st.text(), json_values), min_size=1, max_size=5),
     indent=st.sampled_from([None, 0, 3]),

@@ -148,6 +148,7 @@ def test_of_equally_new_answers_always_the_same(tmp_path: Path) -> None:
     assert chosen[0] == chosen[1]
 
 
+@pytest.mark.long
 def test_files_stay_few_and_nothing_is_lost(tmp_path: Path) -> None:
     writer = LedgerWriter(str(tmp_path), flush_s=60.0)
     most = 0
@@ -239,6 +240,7 @@ def test_files_that_are_torn_or_of_others_are_left_out_and_named(tmp_path: Path)
     assert not any(path.exists() for path in torn.values())
 
 
+@pytest.mark.long
 def test_flipped_bits_never_make_an_answer(tmp_path: Path) -> None:
     entries = {f"key{number}": entry(number, json.dumps("word " * 20 + str(number))) for number in range(40)}
     [part] = written(str(tmp_path), *entries.values())

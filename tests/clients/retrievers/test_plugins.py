@@ -231,6 +231,7 @@ REMOTE = """
 """
 
 
+@pytest.mark.long
 def test_what_a_remote_retriever_returns_fails_its_calls_alone(tmp_path: Path, install: Install) -> None:
     install("Shelf", REMOTE)
     reads, calls = ("nothing", "numbers", "uneven"), ("no reply", "tokens")

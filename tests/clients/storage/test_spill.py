@@ -268,6 +268,7 @@ def test_other_peoples_folders_stay(scratch: Path) -> None:
 # --- Several at once ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_threads_write_at_once() -> None:
     results: dict[int, list[tuple[pa.RecordBatch, bytes]]] = {}
 

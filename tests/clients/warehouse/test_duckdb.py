@@ -52,6 +52,7 @@ def test_folders_of_killed_processes_are_deleted_a_day_later(tmp_path: Path, mon
     assert (old.exists(), new.exists()) == (False, True)
 
 
+@pytest.mark.long
 def test_long_rankings_get_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """800 rankings of 2,600 documents did not fit: the run ended without its file."""
     install(tmp_path, monkeypatch)
@@ -65,6 +66,7 @@ def test_long_rankings_get_more_memory(tmp_path: Path, monkeypatch: pytest.Monke
         assert connection.execute("SELECT sum(len(documents)) FROM rankings").fetchone() == (200_000,)
 
 
+@pytest.mark.long
 def test_a_run_that_ends_while_the_file_is_written_is_not_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_run_that_ends_while_the_file_is_written_is_not_left_out(
         assert connection.execute("SELECT run_id FROM runs ORDER BY run_id").fetchall() == [("a",), ("b",)]
 
 
+@pytest.mark.long
 def test_a_run_that_is_pruned_while_the_file_is_written_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

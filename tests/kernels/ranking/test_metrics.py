@@ -88,6 +88,7 @@ def assert_as_pytrec_eval(qrels: WholeGrades, run: Run, level: int, judged_only:
         assert {name: column[place] for name, column in values.items()} == pytest.approx(expected, rel=0, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("judged_only", [False, True], ids=["all", "judged only"])
 @settings(max_examples=examples(200))

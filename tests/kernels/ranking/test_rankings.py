@@ -27,6 +27,7 @@ def places(values: list[int]) -> IntArray:
     return np.array(values, np.int64)
 
 
+@pytest.mark.long
 @STRING_TYPES
 @given(rows=ROWS)
 @example(rows=[(0, 1.0, "\uffee"), (0, 1.0, "😀"), (0, 1.0, "z"), (0, 1.0, "é"), (0, 1.0, "Z"), (0, 1.0, "")])

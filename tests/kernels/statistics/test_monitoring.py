@@ -61,6 +61,7 @@ def nights_until_seen(shift: float, samples: int) -> tuple[float, float, float]:
     return float(np.median(delays)), float(np.median(single)), false_alarms / samples
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shift", "new", "old"), [(0.02, 19, 28), (0.04, 6, 13)])
 def test_new_sequences_see_a_change_sooner(shift: float, new: int, old: int) -> None:
     seen, alone, false_alarms = nights_until_seen(shift, 100)
@@ -69,6 +70,7 @@ def test_new_sequences_see_a_change_sooner(shift: float, new: int, old: int) -> 
     assert false_alarms <= 0.04
 
 
+@pytest.mark.long
 def test_a_baseline_of_as_many_queries_raises_few_false_alarms() -> None:
     """All nights share its error: taken as exact, it would raise false alarms in 70% of the samples."""
     nights = drawn(150, NIGHTS + 1, seed=3)

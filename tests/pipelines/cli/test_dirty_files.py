@@ -96,6 +96,7 @@ def test_a_query_that_is_nested_very_deeply(folder: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_titles_of_bytes_are_indexed_as_text(folder: Path) -> None:
     titles = pa.array(["café".encode(), b"beta"])
     write_table(folder / "corpus", {"_id": ["d1", "user"], "title": titles, "text": ["nothing", "nothing"]})
@@ -105,6 +106,7 @@ def test_titles_of_bytes_are_indexed_as_text(folder: Path) -> None:
     assert "0.5000" in outcome.stdout  # of two queries one finds its document, at rank 1
 
 
+@pytest.mark.long
 def test_a_configuration_without_a_result_is_warned_of(folder: Path) -> None:
     write(folder / "other.jsonl", json_texts([("q1", "omega"), ("q2", "psi")]))
     outcome = evaluated(folder, queries="other.jsonl")

@@ -250,6 +250,7 @@ def test_a_damaged_experiment(folder: Path) -> None:
     assert message(rankbeam("validate", path)).startswith(f"{path}:1: ")
 
 
+@pytest.mark.long
 def test_a_failed_run_leaves_earlier_ones_as_they_were(folder: Path) -> None:
     output = str(folder / "kept")
     assert scored(folder, "--output", output).status == 0

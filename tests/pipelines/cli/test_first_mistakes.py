@@ -122,6 +122,7 @@ def test_standard_input_is_one_file_only() -> None:
     assert (refused.exit_code, "can replace only one file" in refused.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_answers_that_share_no_query_are_refused_before_the_run(folder: Path) -> None:
     write(folder / "queries.jsonl", '{"_id": "q1", "text": "one"}\n{"_id": "q2", "text": "two"}\n')
     write(folder / "answers.jsonl", '{"query_id": "Q1", "answer": "yes", "contexts": []}\n')

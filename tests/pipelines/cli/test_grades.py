@@ -35,6 +35,7 @@ def test_a_high_grade_is_no_harm_to_metrics_without_gains(tmp_path: Path) -> Non
     assert (outcome.status, outcome.stdout.splitlines()[1]) == (0, "a,all,AP,0.75")
 
 
+@pytest.mark.long
 def test_the_highest_grades_that_are_taken_make_numbers(tmp_path: Path) -> None:
     documents = [f"d{number}" for number in range(50)]
     run = write(tmp_path / "a.run", trec_run([("q1", name, -float(rank)) for rank, name in enumerate(documents)]))

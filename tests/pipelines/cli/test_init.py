@@ -29,6 +29,7 @@ def write(path: str, text: str) -> str:
     return path
 
 
+@pytest.mark.long
 def test_every_template_is_valid_in_an_empty_folder() -> None:
     for template in TEMPLATES:
         outcome = rankbeam("init", f"{template}/first.yaml", "--template", template)
@@ -179,6 +180,7 @@ def test_an_unknown_example_is_refused(words: list[str]) -> None:
     assert f"'{words[-1].removeprefix('--example=')}' is not one of 'helpdesk'" in refused.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("provider", ["gemini", *in_campaigns("openai")])
 def test_a_template_names_models_by_their_provider(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     variable = f"{provider.upper()}_API_KEY"

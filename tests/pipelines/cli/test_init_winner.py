@@ -116,6 +116,7 @@ def test_metrics_that_compare_configurations_are_left_out(tmp_path: Path, monkey
     assert (value["metrics"], value["gates"], "decide_by" in value) == (["RR"], changes["gates"][1:], False)
 
 
+@pytest.mark.long
 def test_a_configuration_that_a_race_dropped_is_not_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ids = np.array([f"q{number}" for number in range(200)])
@@ -135,6 +136,7 @@ def test_a_configuration_that_a_race_dropped_is_not_the_best(tmp_path: Path, mon
     assert "wrote best.yaml: won\n" in rankbeam("init", "best.yaml", "--winner", "out").stdout
 
 
+@pytest.mark.long
 def test_a_fusion_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, monkeypatch, **FUSED, grid=None, baseline=None, dialects=None, gates=None)
     assert rankbeam("init", "both.yaml", "--winner", "out", "--configuration", "both").exit_code == 0
@@ -153,6 +155,7 @@ def test_a_fusion_keeps_its_parts_of_a_grid(tmp_path: Path, monkeypatch: pytest.
     assert value["grid"] == {"k1": [0.9, 1.2], "top_k": [4]}
 
 
+@pytest.mark.long
 def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, monkeypatch, **FUSED, grid={"k1": [1.2]}, dialects=None, gates=None, baseline=None)
     for words, problem in (
@@ -168,6 +171,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert not Path("x.yaml").exists()
 
 
+@pytest.mark.long
 def test_a_file_that_has_changed_since_the_run_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     template = write(tmp_path / "answer.txt", "{contexts} {query}")
     generate = {"service": "writer", "contexts": 1, "template": "answer.txt"}

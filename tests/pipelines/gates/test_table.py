@@ -48,6 +48,7 @@ def in_one_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
 
 
+@pytest.mark.long
 def test_the_table_holds_what_the_command_finds(tmp_path: Path) -> None:
     assert evaluated(tmp_path, GATES)[0] == MISSED
     names = {row["config_id"]: row["name"] for row in rows(tmp_path, "configurations")}
@@ -69,6 +70,7 @@ def test_the_table_holds_what_the_command_finds(tmp_path: Path) -> None:
     assert [row["state"] for row in rows(tmp_path, "runs")] == ["missed"]
 
 
+@pytest.mark.long
 def test_a_run_that_keeps_its_limits_is_done(tmp_path: Path) -> None:
     status, _ = evaluated(tmp_path, [{"metric": "RR", "at_least": 0.1, "configuration": "base"}], max_failure_rate=0.5)
     assert (status, [row["state"] for row in rows(tmp_path, "runs")]) == (0, ["done"])

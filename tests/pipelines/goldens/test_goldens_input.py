@@ -158,6 +158,7 @@ def test_dataflow_is_refused_before_documents_are_read(tmp_path: Path) -> None:
     assert "goldens do not run on Dataflow: each stage of each round would be a job" in outcome.stderr
 
 
+@pytest.mark.long
 def test_files_of_a_folder_that_are_not_read_are_named_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def test_an_id_that_is_given_twice_is_refused_if_it_is_in_the_sample(tmp_path: P
         read_documents(path, Sample(2, 0))
 
 
+@pytest.mark.long
 def test_memory_follows_the_sample_and_not_the_corpus(tmp_path: Path) -> None:
     peaks = []
     for count in (2_000, 20_000):

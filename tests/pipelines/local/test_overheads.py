@@ -118,6 +118,7 @@ with beam.Pipeline() as pipeline:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "tried", "printed"),
     [(True, "2.", "False " * 4), *in_campaigns((None, "2.", "True " * 4), (True, "1.", "True " * 4))],

@@ -110,6 +110,7 @@ def test_nights_that_are_no_evidence_are_counted(tmp_path: Path) -> None:
     assert "40 of tonight's queries were in the previous night, too" in problems
 
 
+@pytest.mark.long
 def test_a_second_run_of_a_night_counts_in_place_of_the_first_also_if_all_values_are_equal(tmp_path: Path) -> None:
     for run_id, number, best, worst in (("n0", 0, 1, 2), ("n1", 1, 1, 2), ("again", 1, 9, 9)):
         evaluated(night(tmp_path, number, best=best, worst=worst), run_id)
@@ -164,6 +165,7 @@ def test_another_baseline_can_be_pinned(tmp_path: Path) -> None:
     assert "there is no finished run 'frist' of this experiment; did you mean 'first'?" in outcome.stderr
 
 
+@pytest.mark.long
 def test_changes_that_cannot_be_written_are_shown_with_their_alarm(tmp_path: Path) -> None:
     for run_id, positions in (("first", ranks(1)), ("second", ranks(4))):
         finished(tmp_path, {"base": positions}, run_id)
@@ -205,6 +207,7 @@ def test_a_gate_without_its_baseline_run_is_missed(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report.html").exists()
 
 
+@pytest.mark.long
 def test_a_rise_alarms_where_the_gate_limits_it(tmp_path: Path) -> None:
     gate = {"metric": "RR", "value": "monitor", "at_most": 0.05}
     finished(tmp_path, {"base": ranks(1, 3)}, "first", gates=[gate])
@@ -217,6 +220,7 @@ def test_a_rise_alarms_where_the_gate_limits_it(tmp_path: Path) -> None:
     assert "RR of base rose" in problems
 
 
+@pytest.mark.long
 def test_a_metric_may_have_a_gate_on_its_fall_and_one_on_its_rise(tmp_path: Path) -> None:
     gates = [{"metric": "RR", "value": "monitor", **limit} for limit in ({"at_least": -0.05}, {"at_most": 0.1})]
     finished(tmp_path, {"up": ranks(1, 3), "down": ranks(1, 1)}, "first", gates=gates)
@@ -230,6 +234,7 @@ def test_a_metric_may_have_a_gate_on_its_fall_and_one_on_its_rise(tmp_path: Path
     assert status == 3
 
 
+@pytest.mark.long
 def test_a_night_without_any_value_is_no_quiet_night(tmp_path: Path) -> None:
     finished(tmp_path, {"base": ranks(1, 3)}, "first", gates=[GATE])
     assert rankbeam("gate", tmp_path / "out").exit_code == 0  # new
@@ -283,6 +288,7 @@ def test_fresh_calls_are_keyed_by_the_day(tmp_path: Path, monkeypatch: pytest.Mo
     assert plain.pinned("run", "2026-01-02").calls.day is None
 
 
+@pytest.mark.long
 def test_of_earlier_nights_only_means_over_all_queries_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

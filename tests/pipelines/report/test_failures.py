@@ -29,6 +29,7 @@ def test_failures_stand_with_the_calls_and_with_the_fusion(tmp_path: Path, monke
     entry_points_of.cache_clear()
 
 
+@pytest.mark.long
 def test_failures_stand_with_what_is_reranked_and_with_fusions_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

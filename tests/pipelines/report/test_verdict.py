@@ -63,6 +63,7 @@ def test_only_gates_say_whether_to_ship(gates: list[dict[str, Any]], end: str, t
     assert sentence(tmp_path, [old, new], gates=gates).endswith(end)
 
 
+@pytest.mark.long
 def test_a_baseline_that_is_best_is_kept(tmp_path: Path) -> None:
     old, new = found_at(tmp_path, "old", 2), found_at(tmp_path, "new", 1)
     decision = sentence(tmp_path, [new, old], gates=[{"metric": "RR", "configuration": "new", "at_least": 0.9}])

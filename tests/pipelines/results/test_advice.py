@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
@@ -63,6 +64,7 @@ def both(by_name: Mapping[str, ConfigurationMetric], low: str, high: str) -> boo
     return is_low(by_name.get(low)) and is_high(by_name.get(high))
 
 
+@pytest.mark.long
 @settings(max_examples=examples(500))
 @given(means)
 def test_a_rule_is_named_if_and_only_if_its_conditions_hold(some: tuple[ConfigurationMetric, ...]) -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
@@ -14,6 +15,7 @@ from rankbeam.transforms.records import tables
 QUERIES = 20_000
 
 
+@pytest.mark.long
 def test_the_queries_of_a_configuration_are_sorted_and_never_all_in_memory_as_python_objects() -> None:
     ids = [f"q{number * 7_919 % QUERIES:05}" for number in range(QUERIES)]  # 7,919 is prime
     unset = {"status": None, "reason": None, "tie_lowest": None, "tie_highest": None}

@@ -73,6 +73,7 @@ def test_many_runs_count_together(tmp_path: Path) -> None:
     assert buckets_of(experiment) == 251  # 50 were enough for one of them, and a bucket had 320 MB
 
 
+@pytest.mark.long
 def test_deep_judgements_are_not_counted_as_queries(tmp_path: Path) -> None:
     deep = [(f"q{query}", f"d{document}", 1.0) for query in range(1_000) for document in range(100)]
     write(tmp_path / "qrels", trec_qrels(deep))

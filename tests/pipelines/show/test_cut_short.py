@@ -34,6 +34,7 @@ def test_it_is_warned_of_once_before_a_run(experiment: str, command: str) -> Non
     assert outcome.stderr.count(WARNING) == outcome.stderr.count("look at more") == 1
 
 
+@pytest.mark.long
 def test_a_run_warns_of_it_once_and_marks_it_in_every_leaderboard(experiment: str, tmp_path: Path) -> None:
     outcome = rankbeam("evaluate", experiment)
     assert outcome.status == 0

@@ -122,6 +122,7 @@ def test_superscripts_of_a_real_run_are_those_that_scipy_finds(finished: Results
     assert "Only pairs with the baseline, b, were tested." in show.as_latex(finished)
 
 
+@pytest.mark.long
 def test_superscripts_of_all_pairs_in_either_direction(tmp_path: Path) -> None:
     run = evaluated(tmp_path, statistics={"pairs": "all"})
     rows = list(by_scipy(run, [("weak", "twin"), ("strong", "weak"), ("strong", "twin")], t_test=False))
@@ -211,6 +212,7 @@ def test_a_single_configuration_has_nothing_to_be_better_than(tmp_path: Path) ->
     check_latex(show.as_latex(results))
 
 
+@pytest.mark.long
 def test_a_failed_configuration_is_failed_and_not_zero(tmp_path: Path) -> None:
     few = 6
     with serve("rag_engine", answers=answers(few), faults=Faults(kinds=("invalid",), only="question")) as server:

@@ -30,6 +30,7 @@ from rankbeam.pipelines.results.run import Results
 EXAMPLE = str(REPOSITORY / "examples" / "helpdesk" / "experiment.yaml")
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(names, min_size=4, max_size=4))
 def test_names_of_any_kind_are_shown_as_they_are(results: Results, hostile: list[str]) -> None:

@@ -90,6 +90,7 @@ def folder_of(source: str, output: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (output / "answers.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.long
 def test_exported_rows_become_an_experiment(tmp_path: Path) -> None:
     lines = [json.dumps(row) for name in ("i1", "i2") for row in rows(name, as_text=True)]
     (tmp_path / "events.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -296,6 +296,7 @@ def traceloop(kind: str, values: dict[str, Any]) -> dict[str, Any]:
     return {"gen_ai.operation.name": operation, **{f"traceloop.entity.{part}": text for part, text in wrapped.items()}}
 
 
+@pytest.mark.long
 @settings(max_examples=examples(1000))
 @given(st.data())
 def test_every_convention_gives_the_same_turn_whatever_is_absent(data: st.DataObject) -> None:

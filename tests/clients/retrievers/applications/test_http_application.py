@@ -122,31 +122,6 @@ def test_a_chat_sends_the_query_as_a_message() -> None:
     assert chat.read(stored(reply)).contexts == ((None, "a"), (None, "b"))
 
 
-@pytest.mark.parametrize(
-    ("details", "tokens"),
-    [
-        ({"prompt_tokens_details": {"cached_tokens": 64}}, Tokens(100, 64, 7)),
-        ({"prompt_cache_hit_tokens": 32}, Tokens(100, 32, 7)),
-        ({"prompt_tokens_details": {"cached_tokens": 0}, "prompt_cache_hit_tokens": None}, Tokens(100, 0, 7)),
-        ({"prompt_tokens_details": None}, Tokens(100, 0, 7)),
-        ({"prompt_tokens_details": {"cached_tokens": 101}}, Tokens(100, 0, 7)),
-        ({"prompt_tokens_details": {"cached_tokens": "64"}}, Tokens(100, 0, 7)),
-    ],
-)
-def test_a_chat_reports_cached_tokens(details: dict[str, Any], tokens: Tokens) -> None:
-    reply = {"usage": {"prompt_tokens": 100, "completion_tokens": 7, **details}}
-    assert ChatApplication(url="http://h").tokens_of(stored(reply)) == tokens
-    streaming = ChatApplication(url="http://h", stream=True)
-    assert streaming.tokens_of(stored({"events": [{}, reply, {"usage": None}]})) == tokens
-
-
-def test_stated_paths_of_tokens_replace_those_of_a_chat() -> None:
-    reply = {"usage": {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 64}}, "cached": 8}
-    stated = {"input": "usage.prompt_tokens", "cached": "cached"}
-    assert ChatApplication(url="http://h", usage=stated).tokens_of(stored(reply)) == Tokens(100, 8)
-    assert ChatApplication(url="http://h", usage={}).tokens_of(stored(reply)) == Tokens()
-
-
 def streamed(*events: Any) -> str:
     """The reply of a chat with a stream of these events, as the ledger has it."""
     return read("".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n")

@@ -47,6 +47,7 @@ def test_a_label_that_makes_names_ambiguous_is_refused(tmp_path: Path, monkeypat
     assert "the label 'a,b' is empty, or has one of" in problem
 
 
+@pytest.mark.long
 def test_tables_and_the_report_show_labels(tmp_path: Path) -> None:
     example = Path(__file__).parents[4] / "examples" / "helpdesk"
     text = (example / "experiment.yaml").read_text()
