@@ -65,6 +65,12 @@ def test_what_cannot_work_is_refused_before_any_call(wrong: dict[str, object], m
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("placeholder", ["{query}", "{top_k}", "{vector}"])
+def test_a_placeholder_is_no_secret_whatever_its_key(placeholder: str) -> None:
+    body = {"q": "{query}", "v": "{vector}", "key": placeholder}
+    assert http(body=body, embedding_model="e").template == body
+
+
 def test_httpx_is_imported_only_where_calls_are_made() -> None:
     code = (
         "import sys, rankbeam.transforms.clients.retrievers.http; "
