@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from support import plug_ins
 from support.cli import rankbeam
+from support.inputs import write
 from support.runs import evaluated
 from support.standin_answers import QUERIES, dataset
 from support.standins import serve
@@ -20,6 +22,48 @@ from support.standins.models import embedding
 
 from rankbeam.pipelines.results.run import Results
 
+PLUG_IN = """
+import json
+
+import numpy as np
+
+from rankbeam import Quota, Ranking, RemoteRetriever, Reply
+from support.standins.models import embedding
+
+
+class Near(RemoteRetriever):
+    encoder: str
+    texts: dict[str, str]
+
+    service = "encoder"
+    default_quota = Quota(requests_per_minute=12_000)
+
+    async def connect(self):
+        return Connection(self.texts)
+
+    def read(self, answer):
+        ids, scores = json.loads(answer)
+        return Ranking(tuple(ids), tuple(scores))
+
+
+def unit(vector):
+    return np.array(vector, np.float32) / np.linalg.norm(vector)
+
+
+class Connection:
+    def __init__(self, texts):
+        self.documents = [(name, unit(embedding(text))) for name, text in texts.items()]
+
+    async def call(self, payload, timeout_s, attempt):
+        request = json.loads(payload)
+        query = unit(request["vector"])
+        scored = sorted(((float(query @ vector), name) for name, vector in self.documents), reverse=True)
+        scores, ids = zip(*scored[: request["top_k"]])
+        return Reply(json.dumps([ids, scores]))
+
+    async def close(self):
+        pass
+"""
 BODY = {"vector": "{vector}", "limit": "{top_k}"}
 
 
@@ -124,6 +168,25 @@ def test_a_service_gets_the_vector_of_each_query_and_neither_is_paid_for_again(t
     assert rankings(first) == rankings(second) == {"vectors": expected(tmp_path)}
     assert {row["pool"]: row["calls"] for row in first.rows("usage")}["http"] == searched == QUERIES
     assert Counter(map(len, log)) == {len(embedding("")): QUERIES}
+
+
+@pytest.mark.long
+def test_a_plug_in_gets_the_vectors_of_the_model_that_it_names(tmp_path: Path) -> None:
+    dataset(tmp_path)
+    write(tmp_path / "site" / "near.py", PLUG_IN)
+    plug_ins.install(tmp_path / "site", {"rankbeam.retrievers": {"near": "near:Near"}})
+    texts = {row["_id"]: row["text"] for row in lines(tmp_path / "corpus.jsonl")}
+    entry = {"type": "near", "encoder": "e", "texts": texts}
+    with serve("openai") as models:
+        path = write_experiment(tmp_path, {"e": openai(models.url)}, {"vectors": entry}, quotas={})
+        planned = plug_ins.run(tmp_path, "plan", path).stdout
+        run = plug_ins.run(tmp_path, "evaluate", path, "--run-id", "r1")
+        assert run.returncode == 0, run.stderr
+        planned_again = plug_ins.run(tmp_path, "plan", path).stdout
+    assert f"near: {QUERIES} calls to make" in planned
+    assert f"e: {QUERIES} calls to make" in planned
+    assert planned_again.count(f"0 calls to make · {QUERIES} of {QUERIES} are in the ledger") == 2
+    assert rankings(Results(str(tmp_path / "out"), "r1")) == {"vectors": expected(tmp_path)}
 
 
 @pytest.mark.long
