@@ -39,6 +39,10 @@ from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
 if TYPE_CHECKING:
     from rankbeam.pipelines.experiment.experiment import Experiment
 _MOST_RECOGNISED = 100
+_FILES_OF_COLUMNS = {
+    Format.PARQUET: (tables.check_parquet, tables.parquet_has_rows),
+    Format.ARROW: (tables.check_arrow, tables.arrow_has_rows),
+}  # functions that check the columns of a file, and whether it has rows
 
 
 def refuse_disjoint(experiment: "Experiment") -> None:
@@ -309,8 +313,9 @@ def check(paths: Sequence[str], role: str) -> None:
     formats = [recognise(path, role) for path in paths[:_MOST_RECOGNISED]]
     if formats[0] is Format.BIGQUERY:
         tables.check(paths[0], role)
-    elif formats[0] is Format.PARQUET:
-        tables.check_parquet(paths[0], role)  # other files usually belong to the same table, and are checked when read
-        if all(form is Format.PARQUET for form in formats) and not any(map(tables.parquet_has_rows, paths)):
+    elif formats[0] in _FILES_OF_COLUMNS:
+        check_columns, has_rows = _FILES_OF_COLUMNS[formats[0]]
+        check_columns(paths[0], role)  # other files usually belong to the same table, and are checked when read
+        if all(form is formats[0] for form in formats) and not any(map(has_rows, paths)):
             others = "" if len(paths) == 1 else ", and so are the others"
             raise InputError(f"the file is empty{others}; {ROLES[role].expected} expected", path=paths[0])

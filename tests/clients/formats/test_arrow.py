@@ -1,16 +1,19 @@
 """Arrow files, and folders of them, as `save_to_disk` of Hugging Face's datasets writes them."""
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.inputs import write
 from support.readers import Reader, attributes, qrels, queries, read_corpus, refusal, run
 
 from rankbeam.pipelines.experiment.dataset_checks import check
 from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.formats.cases.objects import rows_in
 from rankbeam.transforms.clients.formats.evidence import read_evidence
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.texts import entries_in, read_queries
@@ -24,7 +27,7 @@ def write_arrow(
     path: Path, columns: Mapping[str, Sequence[Any]], writer: Callable[..., Any] = pa.ipc.new_stream, rows: int = 1000
 ) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    table = pa.table(dict(columns))
     with writer(str(path), table.schema) as opened:
         opened.write_table(table, max_chunksize=rows)
     return str(path)
@@ -83,3 +86,73 @@ def test_reference_answers_are_not_read_from_arrow(tmp_path: Path) -> None:
     path = write_arrow(tmp_path / "answers.arrow", {"query_id": ["q1"], "answer": ["x"]})
     with pytest.raises(InputError, match=r"is not a file of reference answers.*; it is Arrow"):
         check([path], "answers")
+
+
+OFFSETS = struct.pack("<4i", 0, 9, 18, 27)  # of three texts with nine bytes
+
+
+@WRITERS
+@pytest.mark.parametrize("offsets", [(0, 1 << 20, 18, 27), (-(1 << 20), 9, 18, 27), (0, 9, 18, 0x7FFFFFFF)])
+@pytest.mark.parametrize("reader", [read_qrels, read_queries, rows_in])
+def test_offsets_outside_the_file_are_refused(
+    tmp_path: Path, writer: Callable[..., Any], offsets: tuple[int, ...], reader: Reader
+) -> None:
+    rows = {"query_id": ["q1"] * 3, "doc_id": ["a", "b", "c"], "grade": [1] * 3, "text": ["some text"] * 3}
+    path = write_arrow(tmp_path / "rows.arrow", rows, writer)
+    content = Path(path).read_bytes()
+    assert content.count(OFFSETS) == 1
+    Path(path).write_bytes(content.replace(OFFSETS, struct.pack("<4i", *offsets)))
+    assert "is not a valid Arrow file" in str(refusal(reader, path))
+
+
+@pytest.mark.parametrize("reader", [read_queries, rows_in])
+def test_indexes_outside_a_dictionary_are_refused(tmp_path: Path, reader: Reader) -> None:
+    path = write_arrow(tmp_path / "rows.arrow", {"_id": ["1", "2", "3"], "text": encoded([0, 1, 2], ["a", "b", "c"])})
+    content = Path(path).read_bytes()
+    assert content.count(struct.pack("<3q", 0, 1, 2)) == 1
+    Path(path).write_bytes(content.replace(struct.pack("<3q", 0, 1, 2), struct.pack("<3q", 0, 1 << 40, 2)))
+    assert "is not a valid Arrow file" in str(refusal(reader, path))
+
+
+def encoded(indices: Sequence[int], values: Sequence[str | None]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(values, pa.string()))
+
+
+def test_a_null_id_in_a_dictionary_is_refused(tmp_path: Path) -> None:
+    rows = {"_id": encoded([0, 1], ["a", None]), "text": encoded([1, 0], ["x", None])}
+    error = refusal(read_queries, write_arrow(tmp_path / "queries.arrow", rows))
+    assert (error.line, error.problem) == (2, "the _id is null")
+
+
+@pytest.mark.parametrize("form", ["arrow", "parquet"])
+def test_a_value_that_python_does_not_represent_is_refused_with_its_row(tmp_path: Path, form: str) -> None:
+    days = pa.array([1, 2, 1 << 30], pa.int32()).cast(pa.date32())
+    table = pa.table({"question": ["a", "b", "c"], "day": days})
+    path = str(tmp_path / f"cases.{form}")
+    if form == "parquet":
+        pq.write_table(table, path)
+    else:
+        write_arrow(Path(path), dict(zip(table.column_names, table.columns, strict=True)))
+    error = refusal(rows_in, path)
+    assert (error.line, error.problem.partition(" (")[0]) == (3, "a column cannot be read")
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["question", "question"])
+    with pa.ipc.new_stream(str(tmp_path / "cases.arrow"), table.schema) as opened:
+        opened.write_table(table)
+    assert refusal(rows_in, f"{tmp_path}/cases.arrow").problem == "has two columns named 'question'; keep one"
+
+
+@WRITERS
+def test_validation_reads_the_columns_and_looks_for_rows(tmp_path: Path, writer: Callable[..., Any]) -> None:
+    path = write_arrow(tmp_path / "run.arrow", {"query_id": ["q1"], "text": ["x"]}, writer)
+    with pytest.raises(InputError, match="no column for doc_id"):
+        check([path], "run")
+    empty = [
+        write_arrow(tmp_path / f"{part}.arrow", {name: pa.array([], pa.string()) for name in QRELS}, writer)
+        for part in range(2)
+    ]
+    with pytest.raises(InputError, match="the file is empty, and so are the others; judgements were expected"):
+        check(empty, "qrels")
+    check([*empty, write_arrow(tmp_path / "qrels.arrow", QRELS, writer)], "qrels")

@@ -113,5 +113,8 @@ def _entries(path: str) -> Iterator[tuple[int, _Evidence]]:
 
 def _rows_of_table(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for names, batches in tables.named_batches(path, ROLE):
-        rows = (values for batch in batches for values in batch.to_pylist())
-        yield from enumerate(({ours: values[theirs] for ours, theirs in names.items()} for values in rows), start=1)
+        row = 0
+        for batch in batches:
+            for values in tables.plain_rows(shown(path), batch.select(list(names.values())), row):
+                row += 1
+                yield row, {ours: values[theirs] for ours, theirs in names.items()}

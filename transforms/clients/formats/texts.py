@@ -1,6 +1,5 @@
 """Readers of queries and corpora, which have fewer rows than judgements and runs, but texts and attributes."""
 
-import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.syntax import delimited, json_lines, lines, named_columns, tables
 from rankbeam.transforms.clients.formats.syntax.ids import as_text, checked_id, json_id
-from rankbeam.transforms.clients.storage import parquet
+from rankbeam.transforms.clients.storage import gcs, parquet
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.conversations import HISTORY, problem_of
 from rankbeam.transforms.records.errors import InputError, shortened
@@ -164,7 +163,7 @@ def _from_parquet(path: str) -> Iterator[TextEntry]:
             for entry in _from_columns(path, file.iter_batches(batch_size=_BATCH_ROWS), names):
                 line = entry.line
                 yield entry
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError, *gcs.errors(path)) as error:
             raise InputError(f"row group cannot be read ({error})", path=path, line=line + 1) from error
 
 
@@ -175,7 +174,7 @@ def _from_columns(
         entry_ids = named_columns.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
         texts = named_columns.convert_column(path, batch[names["text"]], pa.field("text", pa.string()), line)
         rest = batch.drop_columns(list(names.values()))
-        entries = zip(entry_ids.to_pylist(), texts.to_pylist(), _rows(path, rest, line), strict=True)
+        entries = zip(entry_ids.to_pylist(), texts.to_pylist(), tables.plain_rows(path, rest, line), strict=True)
         for name, text, others in entries:
             line += 1
             try:
@@ -193,17 +192,3 @@ def _is_text(value: object) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
-    with contextlib.suppress(ValueError, OverflowError):
-        return tables.plain(batch)
-    rows = []
-    for row in range(batch.num_rows):
-        try:
-            rows += tables.plain(batch.slice(row, 1))
-        except UnicodeDecodeError as error:
-            raise InputError(f"a column {lines.CONVERT}", path=path, line=line + row + 1) from error
-        except (ValueError, OverflowError) as error:
-            raise InputError(f"a column cannot be read ({error})", path=path, line=line + row + 1) from error
-    return rows

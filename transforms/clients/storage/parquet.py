@@ -49,7 +49,7 @@ def open_file(path: str) -> Iterator[pq.ParquetFile]:
     buffer_size = _STREAM_BYTES if files.is_local(path) else 0
     try:
         file = pq.ParquetFile(_handle(path), buffer_size=buffer_size, pre_buffer=False)
-    except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, *gcs.errors(path)) as error:
         raise InputError(f"the Parquet file is cut short or damaged ({error}); copy it again", path=path) from error
     try:
         yield file

@@ -129,7 +129,11 @@ def _in_parquet(path: str) -> Iterator[Row]:
 
 
 def _in_arrow(path: str) -> Iterator[Row]:
-    yield from enumerate((row for batch in tables.arrow_batches(path) for row in batch.to_pylist()), start=1)
+    named_columns.refuse_repeated(path, tables.arrow_columns(path))
+    number = 0
+    for batch in tables.arrow_batches(path):
+        yield from enumerate(tables.plain_rows(path, batch, number), start=number + 1)
+        number += batch.num_rows
 
 
 def _refuse_columns(path: str, row: dict[str, Any]) -> None:

@@ -90,6 +90,8 @@ def map_columns(
 
 def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
     """Cast a column to a field's type; nulls and invalid ids are refused."""
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()  # nulls of a dictionary are not in `null_count`
     if column.null_count:
         line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"the {field.name} is null", path=path, line=line)

@@ -3,6 +3,7 @@
 As in BigQuery, the case of a table's column names is ignored.
 """
 
+import contextlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
-from rankbeam.transforms.clients.formats.syntax import named_columns
+from rankbeam.transforms.clients.formats.syntax import lines, named_columns
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
@@ -73,14 +74,38 @@ def _shown(path: str) -> str:
 
 
 def arrow_batches(path: str) -> Iterator[pa.RecordBatch]:
-    """The batches of an Arrow file or stream."""
+    """The batches of an Arrow file or stream.
+
+    Arrow follows the offsets in a batch without a check, and those of a damaged file lead outside its memory.
+    """
+    with _open_arrow(path) as reader:
+        is_stream = isinstance(reader, pa.ipc.RecordBatchStreamReader)
+        for batch in reader if is_stream else map(reader.get_batch, range(reader.num_record_batches)):
+            batch.validate(full=True)
+            yield batch
+
+
+@contextlib.contextmanager
+def _open_arrow(path: str) -> Iterator[Any]:
     is_file = files.read_raw(path, len(_ARROW_FILE)) == _ARROW_FILE
     try:
         with files.open_raw(path) as handle:
-            reader = pa.ipc.open_file(handle) if is_file else pa.ipc.open_stream(handle)
-            yield from map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
-    except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
+            yield pa.ipc.open_file(handle) if is_file else pa.ipc.open_stream(handle)
+    except (pa.ArrowException, OSError, UnicodeDecodeError, *gcs.errors(path)) as error:
         raise InputError(f"is not a valid Arrow file: {error}", path=path) from error
+
+
+def arrow_columns(path: str) -> list[str]:
+    with _open_arrow(path) as reader:
+        return list(reader.schema.names)
+
+
+def check_arrow(path: str, role: str) -> None:
+    named_columns.find_columns(path, arrow_columns(path), role)
+
+
+def arrow_has_rows(path: str) -> bool:
+    return any(batch.num_rows for batch in arrow_batches(path))
 
 
 def column(source: TableSource, role: str, name: str) -> str:
@@ -97,6 +122,21 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return rows
 
 
+def plain_rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
+    """Rows as `plain` makes them; a value that Python does not represent is refused with its row."""
+    with contextlib.suppress(ValueError, OverflowError):
+        return plain(batch)
+    rows = []
+    for row in range(batch.num_rows):
+        try:
+            rows += plain(batch.slice(row, 1))
+        except UnicodeDecodeError as error:
+            raise InputError(f"a column {lines.CONVERT}", path=path, line=line + row + 1) from error
+        except (ValueError, OverflowError) as error:
+            raise InputError(f"a column cannot be read ({error})", path=path, line=line + row + 1) from error
+    return rows
+
+
 def _json_columns(batch: pa.RecordBatch) -> list[str]:
     return [field.name for field in batch.schema if (field.metadata or {}).get(b"ARROW:extension:name") == _JSON]
 
@@ -106,7 +146,7 @@ def with_plain_json(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordB
     for name in {*names}.intersection(_json_columns(batch)):
         values = [json.loads(text) if text and text[0] in '"n' else text for text in batch[name].to_pylist()]
         place = batch.schema.get_field_index(name)
-        batch = batch.set_column(place, batch.schema.field(place), pa.array(values, pa.string()))
+        batch = batch.set_column(place, name, pa.array(values, pa.string()))
     return batch
 
 
@@ -136,7 +176,7 @@ def read_parquet(path: str, role: str, schema: pa.Schema, groups: range | None =
             for batch in named_columns.map_columns(path, batches, names, schema):
                 rows += batch.num_rows
                 yield batch
-        except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
+        except (pa.ArrowException, OSError, *gcs.errors(path)) as error:
             raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
 
 
@@ -154,10 +194,10 @@ def parquet_rows(
     row = 0
     try:
         for batch in file.iter_batches(_SAMPLE_ROWS, columns=columns, use_threads=False):
-            for values in batch.to_pylist():
+            for values in plain_rows(path, batch, row):
                 row += 1
                 yield row, values
-    except (pa.ArrowInvalid, OSError, UnicodeDecodeError, *gcs.errors(path)) as error:
+    except (pa.ArrowException, OSError, *gcs.errors(path)) as error:
         raise InputError(f"row group cannot be read ({error})", path=path, line=row + 1) from error
 
 
