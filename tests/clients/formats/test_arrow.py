@@ -57,6 +57,14 @@ def test_a_saved_dataset_is_a_folder_of_its_parts(tmp_path: Path) -> None:
     assert [version[0] for version in sources.version(f"{tmp_path}/corpus")] == sources.expand(f"{tmp_path}/corpus")
 
 
+@pytest.mark.parametrize("name", ["part[1]", "st*r", "q?", "two words"])
+def test_the_folder_of_a_saved_dataset_may_have_characters_of_patterns(tmp_path: Path, name: str) -> None:
+    write_arrow(tmp_path / name / "data-00001-of-00002.arrow", {"_id": ["d1"], "text": ["x"]})
+    write_arrow(tmp_path / name / "data-00000-of-00002.arrow", {"_id": pa.array([], pa.string()), "text": pa.nulls(0)})
+    assert [entry.id for _, entry in entries_in(f"{tmp_path}/{name}", "corpus")] == ["d1"]
+    assert len(sources.version(f"{tmp_path}/{name}")) == 2
+
+
 def test_a_dataset_of_several_splits_is_refused_with_their_names(tmp_path: Path) -> None:
     write_arrow(tmp_path / "qrels" / "test" / "data-00000-of-00001.arrow", QRELS)
     write(tmp_path / "qrels" / "dataset_dict.json", '{"splits": ["test"]}')
