@@ -18,7 +18,7 @@ from rankbeam.pipelines.manage.derived import sample_rows
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import Screen
 from rankbeam.transforms.clients.bigquery.names import DatasetName
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, visible
 
 
 def end(results: Results, experiment: Experiment, shown: OutputFormat, *, reported: bool) -> None:
@@ -118,7 +118,7 @@ def _write(
             *show.usage_lines(results),
             *(f"{name:<{max(7, *map(len, places))}} {place}" for name, place in places.items()),
         ]
-        text = "\n".join([f"\nrun {results.run_id} of {results.run['experiment']}", *lines])
+        text = "\n".join([f"\nrun {results.run_id} of {visible(results.run['experiment'])}", *lines])
         click.echo(text, err=shown.form != "table")
     return unwritten
 
