@@ -4,15 +4,14 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 import yaml
 from support.cli import rankbeam
 from support.documents import page
+from support.json_server import serving
 from support.runs import evaluated
 
 PAGE = page("search-services")
@@ -85,24 +84,12 @@ def answering(answer: Any) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """A server with one answer to every request; yields its address, and a log of paths and bodies."""
     log: list[tuple[str, Any]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(path: str, body: Any) -> tuple[int, bytes]:
+        log.append((path, body))
+        return 200, json.dumps(answer).encode()
 
-        def do_POST(self) -> None:
-            log.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
-            body = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing is logged."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", log
-        server.shutdown()
+    with serving(respond) as address:
+        yield address, log
 
 
 def write_experiment(folder: Path, retriever: dict[str, Any], endpoint: str) -> str:

@@ -4,9 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import yaml
 from support import plug_ins
 from support.cli import rankbeam
 from support.inputs import write
+from support.json_server import serving
 from support.runs import evaluated
 from support.standin_answers import QUERIES, dataset
 from support.standins import serve
@@ -81,28 +80,15 @@ def vector_database(folder: Path) -> Iterator[tuple[str, list[list[float]]]]:
     documents = [(row["_id"], unit(embedding(row["text"]))) for row in lines(folder / "corpus.jsonl")]
     log: list[list[float]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(_: str, request: Any) -> tuple[int, bytes]:
+        log.append(request["vector"])
+        query = unit(request["vector"])
+        scored = sorted(((float(query @ vector), name) for name, vector in documents), reverse=True)
+        points = [{"id": name, "score": score} for score, name in scored[: request["limit"]]]
+        return 200, json.dumps({"result": {"points": points}}).encode()
 
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            log.append(request["vector"])
-            query = unit(request["vector"])
-            scored = sorted(((float(query @ vector), name) for name, vector in documents), reverse=True)
-            points = [{"id": name, "score": score} for score, name in scored[: request["limit"]]]
-            body = json.dumps({"result": {"points": points}}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing is logged."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/search", log
-        server.shutdown()
+    with serving(respond) as address:
+        yield f"{address}/search", log
 
 
 def retriever(url: str, **more: Any) -> dict[str, Any]:

@@ -149,6 +149,7 @@ class WarnOfCut(beam.PTransform):
 
 
 def cut_warning(element: CutOfSource, embeddings: Mapping[int, Any], rewritten: Collection[int]) -> Iterator[str]:
+    """A warning of cut queries; `embeddings` are Any, because Beam cannot check a value against a protocol."""
     source, (cut, total) = element
     if cut and source in embeddings:
         what = "rewritten queries" if source in rewritten else "queries"
