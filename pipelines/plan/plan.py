@@ -2,6 +2,7 @@
 
 import secrets
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,6 +45,7 @@ from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.kernels.grouping import grouped
+from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputErrors, pluralize
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import NO_TOKENS
@@ -144,7 +146,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         tuple(plan for plan in plans if plan.steps[0].service not in counted.pools),
         experiment.calls.max_cost,
         corpora,
-        "" if race is None else race.described(queries, len(experiment.evaluation.configurations)),
+        "" if race is None else race.described(queries, _share_of_calls(experiment, queries, plans)),
         queries,
         _least_share(experiment, queries, is_begun=any(plan.ledger_hits for plan in plans)),
         proposals(experiment, queries),
@@ -160,6 +162,33 @@ def _least_share(experiment: Experiment, queries: int, *, is_begun: bool) -> flo
     if first is None:
         return 1.0
     return 0.0 if is_begun else first.queries / queries
+
+
+def _share_of_calls(experiment: Experiment, queries: int, plans: Sequence[PoolPlan]) -> float:
+    """Share of the remaining calls that a race cannot save.
+
+    They are the calls before its first look, the embeddings of all queries and documents, and one call to a retriever
+    or for an answer for each later query, if every configuration makes one.
+    """
+    race, evaluation = experiment.evaluation.race, experiment.evaluation
+    first = None if race is None else next(race.schedule(queries), None)
+    steps = [step for plan in plans for step in plan.steps]
+    hits = sum(step.ledger_hits for step in steps)
+    left = sum(step.calls[1] for step in steps) - hits
+    if first is None or not left:
+        return 1.0
+    share, unraced = first.queries / queries, _unraced_services(experiment)
+    before = sum(step.calls[1] * (1.0 if step.step == EMBED and step.service in unraced else share) for step in steps)
+    retrieves = all(evaluation.origins(one.source) & experiment.remote.keys() for one in evaluation.configurations)
+    answers = all(one.generation is not None for one in evaluation.configurations)
+    after = (retrieves + answers) * (queries - first.queries)
+    return min(max(before + after - hits, 0.0) / left, 1.0)
+
+
+def _unraced_services(experiment: Experiment) -> set[str]:
+    """The services that only embed documents and queries, also for dropped configurations."""
+    raced = {experiment.embedders[source].service for source in experiment.own_texts & experiment.embedders.keys()}
+    return {model.service for model in experiment.embedders.values()} - raced - {*work_of(experiment).services}
 
 
 def _refuse_too_large(experiment: Experiment, counted: CallCounts, path: str | None) -> None:

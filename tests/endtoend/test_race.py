@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 from support.cli import rankbeam
-from support.inputs import write
-from support.racing import FIRST, LOOKS, QUERIES, RACE, calls, experiment, systems
+from support.inputs import trec_run, write
+from support.racing import FIRST, LOOKS, QUERIES, RACE, answers, calls, experiment, systems
 from support.remote import http, signalled, write_experiment
 from support.runs import evaluated, query_values, without_run
-from support.standins import Faults, serve
+from support.standins import Faults, Standin, serve
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.ledger.leases import process
@@ -52,10 +52,78 @@ def test_what_cannot_be_the_best_is_asked_no_more(tmp_path: Path) -> None:
     assert not list((tmp_path / "out").glob("race*"))
 
 
+def run_files(folder: Path, *names: str) -> list[dict[str, Any]]:
+    """Configurations with the rankings of systems in files, which need no call."""
+    configurations = []
+    for name in names:
+        rows = [
+            (f"q{query}", document["id"], document["score"])
+            for query, documents in enumerate(answers(name).values())
+            for document in documents
+        ]
+        path = write(folder / f"{name}.run", trec_run(rows))
+        configurations.append({"name": f"file {name}", "retriever": {"type": "run_file", "path": path}})
+    return configurations
+
+
+def configured(folder: Path, servers: dict[str, Standin], configurations: list[dict[str, Any]], **also: Any) -> str:
+    """Write a race of other configurations than one for each server."""
+    return experiment(folder, servers, **{**RACE, "configurations": configurations, **also})
+
+
+def share(path: str) -> str:
+    """The share of calls in the plan's line of a race."""
+    text = " ".join(rankbeam("plan", path).stdout.split())
+    (planned,) = re.findall(r"of 120 queries, so (.+) of the calls above are made", text)
+    return str(planned)
+
+
 def test_a_plan_says_what_a_race_may_save(tmp_path: Path) -> None:
     with systems("best", "worst") as servers:
         plan = rankbeam("plan", experiment(tmp_path, servers, **RACE))
     assert "race by RR: drops configurations after 30, 60 of 120 queries, so 62% to 100% of the calls" in plan.stdout
+
+
+def test_a_plan_of_a_race_counts_no_files_and_shared_calls_once(tmp_path: Path) -> None:
+    with systems("worst") as servers:
+        url = http(servers["worst"])
+        cut = [{"name": f"first {top_k}", "retriever": url, "top_k": top_k} for top_k in (5, 10)]
+        assert share(configured(tmp_path, servers, cut)) == "all"
+        mixed = configured(
+            tmp_path, servers, [*run_files(tmp_path, "best"), {"name": "worst", "retriever": url, "top_k": 10}]
+        )
+        assert share(mixed) == "25% to 100%"
+        evaluated(mixed)
+        assert calls(servers) == {"worst": 0.25 * QUERIES}
+
+
+def test_a_plan_of_a_race_counts_all_embeddings(tmp_path: Path) -> None:
+    with systems("best", "worst") as servers, serve("openai") as models:
+        body = {"query": "{query}", "vector": "{vector}", "size": "{top_k}"}
+        configurations = [
+            {"name": name, "retriever": http(server, body=body, embedding_model="e"), "top_k": 10}
+            for name, server in servers.items()
+        ]
+        services = {"e": {"type": "openai", "base_url": f"{models.url}/v1", "model": "m"}}
+        path = configured(tmp_path, servers, configurations, services=services)
+        assert share(path) == "75% to 100%"
+        evaluated(path)
+        total = sum(calls(servers).values()) + len(models.stats().queries)
+    assert total == 0.75 * 3 * QUERIES
+
+
+def test_a_plan_of_a_race_counts_answers(tmp_path: Path) -> None:
+    documents = {row["id"]: row["text"] for rows in answers("best").values() for row in rows}
+    documents |= {row["id"]: row["text"] for rows in answers("worst").values() for row in rows}
+    lines = "".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in documents.items())
+    path = configured(
+        tmp_path,
+        {},
+        [{**row, "generate": {"service": "extractive", "contexts": 3}} for row in run_files(tmp_path, "best", "worst")],
+    )
+    content = yaml.safe_load(Path(path).read_text("utf-8"))
+    content["dataset"]["corpus"] = write(tmp_path / "corpus.jsonl", lines)
+    assert share(write_experiment(tmp_path, content)) == "62% to 100%"
 
 
 def _ids(values: dict[str, Any]) -> Any:

@@ -53,16 +53,16 @@ class Race:
                 yield Look(look, self.alpha * (look - before) / queries)
                 before = look
 
-    def described(self, queries: int, cells: int) -> str:
-        """The share of a sweep that the race may save, as text.
+    def described(self, queries: int, least: float) -> str:
+        """The looks, and the lowest share of the calls that the race makes, as text.
 
-        >>> Race("AP", 0.05, (50, 100, 500)).described(200, 36)
+        >>> Race("AP", 0.05, (50, 100, 500)).described(200, 0.27)
         'race by AP: drops configurations after 50, 100 of 200 queries, so 27% to 100% of the calls above are made'
         """
         looks = [look.queries for look in self.schedule(queries)]
         if not looks:
             return f"race by {self.metric}: no look before all {queries:,} queries are asked, so nothing is saved"
-        least = (looks[0] * cells + queries - looks[0]) / (queries * cells)
         after = ", ".join(f"{look:,}" for look in looks)
         summary = f"race by {self.metric}: drops configurations after {after} of {queries:,} queries"
-        return f"{summary}, so {least:.0%} to 100% of the calls above are made"
+        share = "all" if least > 0.99 else f"{least:.0%} to 100%"
+        return f"{summary}, so {share} of the calls above are made"
