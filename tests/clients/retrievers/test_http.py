@@ -50,6 +50,8 @@ def test_the_scope_is_the_address_that_is_called() -> None:
         ({"headers": {"X": "${query}"}}, "is not a reference"),
         ({"headers": {"X": "${secret:projects/p/secrets/s}"}}, "is not a reference"),
         ({"headers": {"X Y": "1"}}, "headers may not have"),
+        ({"headers": {"X": "a {vector}"}}, "header 'X' holds {vector}, which only url, params and body replace"),
+        ({"headers": {"X": "{query}"}}, "header 'X' holds {query}, which only"),
         ({"params": {"x": "${env:1}"}}, "is not a reference"),
         ({"body": {"q": "{query}", "x": ["${nope}"]}}, "is not a reference"),
         ({"body": {"q": "{query}", "x": math.nan}}, "JSON cannot write"),

@@ -11,7 +11,7 @@ from rankbeam.transforms.clients import secrets
 from rankbeam.transforms.clients.secrets import holds_secret, names_secret, names_secret_parameter
 
 PLACEHOLDERS = ("{query}", "{top_k}", "{distance}")
-_REPLACED = (*PLACEHOLDERS, "{vector}")
+REPLACED = (*PLACEHOLDERS, "{vector}")
 URL = re.compile(
     r"(?P<scheme>https?)://(?:(?P<user>(?:\$\{[^}]*\}|[^/?#@\s])*)@)?(?P<host>[^/?#@\s{}$]+)(?P<rest>[/?][^#\s]*)?",
     re.IGNORECASE,
@@ -35,7 +35,7 @@ class RequestText:
     def check(self) -> None:
         """Refuse a secret that is written out."""
         secrets.check_references(self.value)
-        if self.is_secret and self.value and self.value not in _REPLACED:
+        if self.is_secret and self.value and self.value not in REPLACED:
             secrets.refuse_literal(self.place, self.value)
 
 

@@ -31,6 +31,7 @@ from rankbeam.transforms.clients.calls.services import Access, Connection, open_
 from rankbeam.transforms.clients.http.answers import Reader, UnexpectedAnswer
 from rankbeam.transforms.clients.http.template import (
     PLACEHOLDERS,
+    REPLACED,
     URL,
     Path,
     RequestText,
@@ -145,6 +146,8 @@ class Http(RemoteRetriever):
         for name, text in value.items():
             if not (_HEADER_NAME.fullmatch(name) and text.isascii() and text.isprintable()):
                 raise ValueError(f"header {name!r} holds characters that headers may not have")
+            if placeholder := next((word for word in REPLACED if word in text), None):
+                raise ValueError(f"header {name!r} holds {placeholder}, which only url, params and body replace")
         return value
 
     @field_validator("params")
