@@ -48,7 +48,6 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputErrors, pluralize
 from rankbeam.transforms.records.metrics.evaluation import Configuration
-from rankbeam.transforms.records.reply import NO_TOKENS
 from rankbeam.transforms.records.stages import RERANK, ablations
 
 _UNKNOWN = (
@@ -298,8 +297,8 @@ def _further_calls(configuration: Configuration, stage: str, experiment: Experim
     if stage == RERANK or is_asked or not pools:
         return f"no further calls for its rankings{answer_calls}"
     (pool,) = pools
-    cost = experiment.calls.pools[pool or ""].cost(queries, NO_TOKENS)
-    price = "" if cost is None else f", cost {cost:,.2f}"
+    quota = experiment.calls.pools[pool or ""]  # tokens of retrievers are not forecast
+    price = "" if quota.price_per_1000 is None else f", cost {quota.price_per_1000 * queries / 1000:,.2f}"
     return f"{pluralize(queries, 'call')} of {pool}{price}{answer_calls}"
 
 

@@ -120,6 +120,18 @@ def test_the_plan_counts_passages_that_share_their_first_call(tmp_path: Path) ->
     assert f"rewrite_hyde: {2 * len(questions())} calls" in planned
 
 
+def test_calls_that_the_plan_proposes_have_a_cost_only_if_each_call_has_a_price(tmp_path: Path) -> None:
+    retriever = {"type": "http", "url": "http://127.0.0.1:9/search", "results": "hits", "id": "id"}
+    one = {"name": "one", "retriever": retriever, "top_k": 3, "rewrite": hyde()}
+    shown = []
+    for prices in ({"price_per_million": {"input": 1.0, "output": 1.0}}, {"price_per_1000": 2.0}):
+        quotas = {"http": {"requests_per_minute": 600, **prices}}
+        path = experiment(tmp_path, services=SERVICES, configurations=[one], quotas=quotas)
+        shown.append(" ".join(rankbeam("plan", path).stdout.split()))
+    assert "also evaluate `rewrite: null` (8 calls of http)" in shown[0]
+    assert "also evaluate `rewrite: null` (8 calls of http, cost 0.02)" in shown[1]
+
+
 @pytest.mark.campaign
 def test_passages_share_their_first_call_and_the_plan_knows_all(tmp_path: Path) -> None:
     path = experiment(tmp_path, services=SERVICES, configurations=[bm25()], grid=PASSAGES)
