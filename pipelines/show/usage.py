@@ -60,7 +60,7 @@ def usage_table(results: Results) -> Table | None:
                 name,
                 usage["pool"],
                 usage["stage"],
-                f"{usage['calls']:,}{'*' if usage['shared_calls'] else ''}",
+                _calls(usage),
                 seconds(usage["p50_s"]),
                 seconds(usage["p95_s"]),
                 *([number(usage["cost"], ",.4g")] if has_cost else []),
@@ -70,6 +70,17 @@ def usage_table(results: Results) -> Table | None:
         left=3,
         drop=["calls"],
     )
+
+
+def _calls(usage: Mapping[str, Any]) -> str:
+    """Number of calls as text. A request that embeds texts of several configurations counts for one of them only.
+
+    >>> _calls({"calls": 8, "shared_calls": 2, "p50_s": 0.1}), _calls({"calls": 0, "shared_calls": 0, "p50_s": 0.1})
+    ('8*', 'shared')
+    """
+    if not usage["calls"] and usage["p50_s"] is not None:
+        return "shared"
+    return f"{usage['calls']:,}{'*' if usage['shared_calls'] else ''}"
 
 
 def stage_table(results: Results) -> Table | None:
