@@ -25,11 +25,11 @@ from rankbeam.transforms.clients.formats.syntax import json_lines, tables
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.storage.matching import number_of_parts
+from rankbeam.transforms.clients.storage.matching import missing_parts
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of, problem_of_turn
-from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize, shortened
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.slices import attributes_of
@@ -39,6 +39,7 @@ from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
 if TYPE_CHECKING:
     from rankbeam.pipelines.experiment.experiment import Experiment
 _MOST_RECOGNISED = 100
+_MOST_LISTED = 200  # characters
 _FILES_OF_COLUMNS = {
     Format.PARQUET: (tables.check_parquet, tables.parquet_has_rows),
     Format.ARROW: (tables.check_arrow, tables.arrow_has_rows),
@@ -297,9 +298,9 @@ def _wrong_inputs(file: ExperimentFile, planned: Sequence[PlannedSource]) -> Ite
             paths = expand(files.below(file.folder, pattern)) if pattern else []
             if paths and role is not None:
                 check(paths, role)
-            names = {sources.shown(path) for path in paths}
-            if len(names) == 1 and (count := number_of_parts(name := names.pop())) > 1:
-                parts[name] = f"{name} is one of {count} files, and the others are not read"
+            for name, missing in missing_parts(dict.fromkeys(map(sources.shown, paths))).items():
+                listed = shortened(", ".join(missing), _MOST_LISTED)
+                parts[name] = f"{name} is one of several files, and others are not read: {listed}"
         except InputError as error:
             yield file.located.error(place, str(error))
     file.notes.extend(parts.values())

@@ -1,5 +1,6 @@
 """Arrow files, and folders of them, as `save_to_disk` of Hugging Face's datasets writes them."""
 
+import gzip
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +15,12 @@ from support.readers import Reader, attributes, qrels, queries, read_corpus, ref
 from rankbeam.pipelines.experiment.dataset_checks import check
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.cases.objects import rows_in
+from rankbeam.transforms.clients.formats.clicks import ClickGrades, grades_of
 from rankbeam.transforms.clients.formats.evidence import read_evidence
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
-from rankbeam.transforms.clients.formats.texts import entries_in, read_queries
+from rankbeam.transforms.clients.formats.syntax import tables
+from rankbeam.transforms.clients.formats.texts import entries_in, read_entries, read_queries
+from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 QRELS = {"query-id": ["q1", "q2"], "corpus-id": ["d1", "d2"], "score": [1, 2]}
@@ -31,6 +35,10 @@ def write_arrow(
     with writer(str(path), table.schema) as opened:
         opened.write_table(table, max_chunksize=rows)
     return str(path)
+
+
+def grades(path: str) -> list[ClickGrades]:
+    return [grades_of(path, [0.1], 1)]
 
 
 @WRITERS
@@ -164,3 +172,51 @@ def test_validation_reads_the_columns_and_looks_for_rows(tmp_path: Path, writer:
     with pytest.raises(InputError, match="the file is empty, and so are the others; judgements were expected"):
         check(empty, "qrels")
     check([*empty, write_arrow(tmp_path / "qrels.arrow", QRELS, writer)], "qrels")
+
+
+@WRITERS
+@pytest.mark.parametrize("reader", [read_qrels, read_run, read_queries, read_corpus, grades])
+def test_a_gzipped_table_is_refused_with_advice(tmp_path: Path, writer: Callable[..., Any], reader: Reader) -> None:
+    arrow = write_arrow(tmp_path / "rows.arrow", {**QRELS, "_id": ["a", "b"], "text": ["x", "y"]}, writer)
+    pq.write_table(pa.table({"_id": ["a"], "text": ["x"], "query_id": ["q"]}), tmp_path / "rows.parquet")
+    for path, name in ((arrow, "Arrow"), (tmp_path / "rows.parquet", "Parquet")):
+        packed = tmp_path / f"{name}.gz"
+        packed.write_bytes(gzip.compress(Path(path).read_bytes()))
+        assert f"is a compressed {name} file; decompress it" in str(refusal(reader, str(packed)))
+
+
+MIB = 1 << 20
+
+
+@WRITERS
+@pytest.mark.parametrize("larger", [0, 1])
+def test_a_value_of_more_than_64_mib_is_refused_with_its_row(
+    tmp_path: Path, writer: Callable[..., Any], larger: int
+) -> None:
+    table = pa.table({"_id": ["a", "b"], "text": ["x", "y" * (64 * MIB + larger)]})
+    with writer(str(tmp_path / "c.arrow"), table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as opened:
+        opened.write_table(table)
+    pq.write_table(table, tmp_path / "c.parquet")
+    for name in ("c.arrow", "c.parquet"):
+        path = str(tmp_path / name)
+        if not larger:
+            assert [len(entry.text) for entry in read_entries(path, "corpus")] == [1, 64 * MIB]
+            continue
+        error = refusal(read_corpus, path)
+        assert (error.problem, error.line) == ("column text has a value of more than 64 MiB", 2)
+
+
+def test_rows_of_more_than_64_mib_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    pq.write_table(pa.table({"query_id": ["q" * 65 * MIB], "doc_id": ["d"], "score": [1.0]}), path)
+    content = bytearray(path.read_bytes())
+    content[4:1000] = bytes(996)  # reading the values would fail
+    path.write_bytes(content)
+    assert "rows have 65 MiB, and a value may have 64 MiB" in str(refusal(read_run, str(path)))
+
+
+def test_rows_of_large_texts_are_read_a_few_at_once(tmp_path: Path) -> None:
+    path = str(tmp_path / "c.parquet")
+    pq.write_table(pa.table({"_id": ["a"] * 300, "text": [f"{row}" * 50_000 for row in range(100, 400)]}), path)
+    with open_file(path) as file:
+        assert max(batch.num_rows for batch in tables.parquet_batches(path, file)) < 120

@@ -1,7 +1,9 @@
 """Clicks as judgements: plain Python, formats, and what is refused."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -76,13 +78,22 @@ def test_the_command_writes_judgements_that_are_read_back(tmp_path: Path) -> Non
     assert "exists already" in again.stderr
 
 
+@pytest.mark.parametrize("writer", [pa.ipc.new_stream, pa.ipc.new_file])
+def test_clicks_are_read_from_arrow(tmp_path: Path, writer: Callable[..., Any]) -> None:
+    table = pa.table(dict(zip(NAMES, [["q", "q"], ["d", "e"], [30, 2], [100, 100]], strict=True)))
+    path = str(tmp_path / "c.arrow")
+    with writer(path, table.schema) as opened:
+        opened.write_table(table)
+    assert grades_of(path, [0.05], 20).judgements["grade"].to_pylist() == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("content", "grades", "problem"),
     [
         (csv_of([("q", "d", 1, 9), ("q", "e", 9, 1)]), "0.1", "c.csv:3: has more clicks than impressions"),
         (csv_of([("q", "d", -1, 9)]), "0.1", "c.csv:2: has a negative number of clicks"),
         (csv_of([("q", "d", 1, 9)]), "0.1", "no query and document has 20 impressions"),
-        ("query_id,doc_id,clicks\nq,d,1\n", "0.1", "has no header with the columns of clicks"),
+        ("query_id,doc_id,clicks\nq,d,1\n", "0.1", "c.csv: is not a file of clicks: CSV or TSV with a header"),
         (csv_of([("q", "d", 1, 99)]).replace(",1,", ",one,"), "0.1", "column clicks holds"),
         (csv_of([("q", "d", 1, 99)]), "0.3,0.1", "shares must ascend, and be above 0 and at most 1"),
         (csv_of([("q", "d", 1, 99)]), "0,0.1", "shares must ascend"),

@@ -125,7 +125,19 @@ def test_one_of_several_files_is_read_with_a_warning(tmp_path: Path, name: str, 
     qrels = write_table(tmp_path / f"{name}.parquet", {"query_id": ["q"], "doc_id": ["d"], "grade": [1]})
     outcome = rankbeam("score", qrels, write(tmp_path / "run.json", '{"q": {"d": 1}}'), "-m", "P@1")
     assert outcome.status == 0
-    assert (f"{name}.parquet is one of 4 files, and the others are not read" in outcome.stderr) is is_part
+    stderr = " ".join(outcome.stderr.split())
+    assert (
+        f"{name}.parquet is one of several files, and others are not read: test-00001-of-00004" in stderr
+    ) is is_part
+
+
+def test_a_folder_without_one_of_its_parts_is_read_with_a_warning(tmp_path: Path) -> None:
+    for part in (0, 2):
+        columns = {"query_id": [f"q{part}"], "doc_id": ["d"], "grade": [1]}
+        write_table(tmp_path / "qrels" / f"part-0000{part}-of-00003.parquet", columns)
+    run = write(tmp_path / "run.json", '{"q0": {"d": 1}, "q2": {"d": 1}}')
+    stderr = " ".join(rankbeam("score", str(tmp_path / "qrels"), run, "-m", "P@1").stderr.split())
+    assert "part-00000-of-00003.parquet is one of several files, and others are not read: part-00001-of-00003" in stderr
 
 
 # --- MS MARCO ------------------------------------------------------------------------------------------------------

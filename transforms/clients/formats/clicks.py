@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import delimited, tables
-from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.columns import with_line
 from rankbeam.transforms.records.errors import InputError
@@ -63,12 +62,10 @@ def _checked_batches(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _read_counts(path: str) -> Iterator[pa.RecordBatch]:
-    schema = with_line(COUNTS)
-    if is_table(path):
-        return tables.read_rows(path, ROLE, schema)
-    if files.read_head(path).startswith(parquet.MAGIC):
+    form, schema = recognise(path, ROLE), with_line(COUNTS)
+    if form is Format.PARQUET:
         return tables.read_parquet(path, ROLE, schema)
-    return delimited.read(path, ROLE, schema)
+    return (delimited.read if form is Format.SEPARATED else tables.read_rows)(path, ROLE, schema)
 
 
 def _refuse(path: str, batch: pa.RecordBatch, is_wrong: BoolArray, problem: str) -> None:

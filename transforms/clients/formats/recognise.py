@@ -62,8 +62,8 @@ def recognise(path: str, name: str) -> Format:
         if not role.has_tables:
             raise InputError(f"is not {role.description}; it is a table")
         return Format.BIGQUERY  # `tables.check` checks the columns
-    head = files.read_head(path, magic=MAGIC)
-    if head == MAGIC or head.startswith(tables.ARROW):
+    head = files.read_head(path, magic=(MAGIC, *tables.ARROW))
+    if head == MAGIC or head in tables.ARROW:
         form = Format.PARQUET if head == MAGIC else Format.ARROW
         if not role.has_tables:
             raise InputError(f"is not {role.description}; it is {form}", path=path)
@@ -142,6 +142,10 @@ def _is_row(line: str, role: str) -> bool:
     return isinstance(value, dict) and named_columns.has_columns(value, role)
 
 
+def _clicks(line: str) -> Format | None:
+    return Format.SEPARATED if delimited.header(line, "clicks") else None
+
+
 def _answers(line: str) -> Format | None:
     return Format.JSON_LINES if line.lstrip().startswith("{") else None
 
@@ -208,6 +212,12 @@ ROLES = {
         "(query_id, doc_id, score), JSON lines with these keys, JSON of ranx, or Parquet",
         _run,
         has_ids_alone=True,
+    ),
+    "clicks": FileRole(
+        "clicks were",
+        "a file of clicks: CSV or TSV with a header (query_id, doc_id, clicks, impressions), or Parquet or Arrow with "
+        "these columns",
+        _clicks,
     ),
     "answers": FileRole(
         "reference answers were",

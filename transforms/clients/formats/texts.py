@@ -160,7 +160,7 @@ def _from_parquet(path: str) -> Iterator[TextEntry]:
         names = named_columns.find_columns(path, file.schema_arrow.names, "queries")
         line = 0
         try:
-            for entry in _from_columns(path, file.iter_batches(batch_size=_BATCH_ROWS), names):
+            for entry in _from_columns(path, tables.parquet_batches(path, file, most_rows=_BATCH_ROWS), names):
                 line = entry.line
                 yield entry
         except (pa.ArrowException, OSError, *gcs.errors(path)) as error:

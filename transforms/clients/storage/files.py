@@ -144,16 +144,18 @@ def open_text(path: str, read_ahead_bytes: int | None = None) -> "io.BufferedRea
     return stream
 
 
-def read_blocks(path: str, block_bytes: int = BLOCK_BYTES, magic: bytes = b"") -> Iterator[bytes]:
-    """Read a text file in blocks of whole lines; of a binary file that begins with `magic`, only that."""
+def read_blocks(path: str, block_bytes: int = BLOCK_BYTES, magic: tuple[bytes, ...] = ()) -> Iterator[bytes]:
+    """Read a text file in blocks of whole lines; of a binary file that begins with one of `magic`, only that."""
     rest: list[bytes] = []  # joined once, so that a long line is not copied for each of its pieces
     lines = 0
     try:
         with open_text(path, block_bytes if block_bytes < BLOCK_BYTES else None) as stream:
             packed = isinstance(stream, gzip.GzipFile)
-            if magic and not packed and stream.peek(len(magic)).startswith(magic):
-                yield magic
-                return
+            if magic and not packed:
+                begin = stream.peek(max(map(len, magic)))
+                if binary := next(filter(begin.startswith, magic), None):
+                    yield binary
+                    return
             for piece in _pieces(stream, block_bytes):
                 end = piece.rfind(b"\n") + 1
                 if not end:
@@ -200,8 +202,8 @@ def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[byte
     raise damage
 
 
-def read_head(path: str, bytes_wanted: int = 1 << 16, magic: bytes = b"") -> bytes:
-    """The first block of complete lines that is not blank, from a text file, decompressed; or `magic`."""
+def read_head(path: str, bytes_wanted: int = 1 << 16, magic: tuple[bytes, ...] = ()) -> bytes:
+    """The first block of complete lines that is not blank, from a text file, decompressed; or one of `magic`."""
     return next((block for block in read_blocks(path, bytes_wanted, magic) if block.strip()), b"")
 
 

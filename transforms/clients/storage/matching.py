@@ -4,7 +4,7 @@ import difflib
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,14 +39,23 @@ def expand(pattern: str) -> list[str]:
     return sorted(paths)
 
 
-def number_of_parts(path: str) -> int:
-    """The number of files of which this one is a part, as Hugging Face and Beam write it into names.
+def missing_parts(paths: Iterable[str]) -> dict[str, list[str]]:
+    """The names of missing files by one that exists: Hugging Face and Beam write numbers of parts into names.
 
-    >>> number_of_parts("train-00000-of-00004.parquet"), number_of_parts("train.parquet")
-    (4, 1)
+    >>> missing_parts(["in/a-00000-of-00003.parquet", "in/a-00002-of-00003.parquet", "in/b.parquet"])
+    {'in/a-00000-of-00003.parquet': ['a-00001-of-00003.parquet']}
     """
-    parts = re.search(r"-\d{5}-of-(\d{5})\b", path.rpartition("/")[2])
-    return 1 if parts is None else int(parts[1])
+    numbers: dict[tuple[str, str, str], dict[int, str]] = {}
+    for path in paths:
+        if parts := re.fullmatch(r"(.*-)(\d{5})(-of-(\d{5})\b[^/]*)", path, re.DOTALL):
+            numbers.setdefault((parts[1], parts[4], parts[3]), {})[int(parts[2])] = path
+    return {
+        next(iter(there.values())): [
+            f"{begin}{number:05}{end}".rpartition("/")[2] for number in range(int(count)) if number not in there
+        ]
+        for (begin, count, end), there in numbers.items()
+        if len(there) < int(count)
+    }
 
 
 def has_tables(folder: str) -> bool:

@@ -25,6 +25,7 @@ _BEYOND_ASCII = [
 ]
 Place = tuple[str, int]  # a file and a line number, from 1
 CONVERT = "is not UTF-8; convert the file, for example with iconv"
+_ARROW = "is a compressed Arrow file; decompress it, for example with gunzip"
 _OTHER_KINDS = {
     b"PK\x03\x04": "is a workbook of Excel or another ZIP archive; save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "is a workbook of Excel or another document of Office; save the sheet as CSV",
@@ -33,6 +34,9 @@ _OTHER_KINDS = {
     b"\xfd7zXZ": "is compressed with xz; decompress it, or compress it with gzip",
     b"BZh91AY&SY": "is compressed with bzip2; decompress it, or compress it with gzip",
     b"SQLite format 3\0": "is a database of SQLite; export its table as CSV",
+    b"PAR1": "is a compressed Parquet file; decompress it, for example with gunzip",
+    b"ARROW1": _ARROW,
+    b"\xff\xff\xff\xff": _ARROW,
     b"%PDF-": "is a PDF file, which only a folder of documents may hold",
 }  # problems by a file's first bytes; without this check, the file would be taken for UTF-16
 _DUCKDB = "is a database of DuckDB; export its table with COPY documents TO 'documents.parquet'"

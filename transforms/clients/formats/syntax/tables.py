@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rankbeam.transforms.clients.bigquery import read
@@ -25,7 +26,8 @@ ARROW = (_ARROW_FILE, b"\xff\xff\xff\xff")
 _JSON = b"google:sqlType:json"
 _TEXTS_MORE = ("title", "metadata")  # optional columns that `texts` reads
 _BATCH_ROWS, _BATCH_BYTES = 1 << 18, 16 << 20
-_SAMPLE_ROWS = 1 << 10
+_SAMPLE_ROWS, _FIRST_ROWS = 1 << 10, 16
+_MOST_MIB = files.LONGEST_LINE >> 20
 
 
 def check(path: str, role: str) -> None:
@@ -80,8 +82,11 @@ def arrow_batches(path: str) -> Iterator[pa.RecordBatch]:
     """
     with _open_arrow(path) as reader:
         is_stream = isinstance(reader, pa.ipc.RecordBatchStreamReader)
+        rows = 0
         for batch in reader if is_stream else map(reader.get_batch, range(reader.num_record_batches)):
             batch.validate(full=True)
+            _refuse_large(path, batch, rows)
+            rows += batch.num_rows
             yield batch
 
 
@@ -171,8 +176,7 @@ def read_parquet(path: str, role: str, schema: pa.Schema, groups: range | None =
         names = named_columns.find_columns(path, file.schema_arrow.names, role)
         chosen, rows = list(names.values()), 0
         try:
-            size = _batch_rows(file, chosen)
-            batches = file.iter_batches(size, groups, columns=chosen, use_threads=False)
+            batches = parquet_batches(path, file, chosen, groups)
             for batch in named_columns.map_columns(path, batches, names, schema):
                 rows += batch.num_rows
                 yield batch
@@ -193,7 +197,7 @@ def parquet_rows(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     row = 0
     try:
-        for batch in file.iter_batches(_SAMPLE_ROWS, columns=columns, use_threads=False):
+        for batch in parquet_batches(path, file, columns, most_rows=_SAMPLE_ROWS):
             for values in plain_rows(path, batch, row):
                 row += 1
                 yield row, values
@@ -211,11 +215,62 @@ def parquet_has_rows(path: str) -> bool:
         return bool(file.metadata.num_rows)
 
 
-def _batch_rows(file: pq.ParquetFile, names: Sequence[str]) -> int:
-    """The number of rows to read at once, based on the size of the first ones: an id may have 3 bytes or 1,000."""
-    first = next(file.iter_batches(batch_size=_SAMPLE_ROWS, columns=names, use_threads=False), None)
-    if first is None or first.num_rows == 0:
-        return _BATCH_ROWS
-    size = int(first.get_total_buffer_size())  # pyarrow 21 to 23 have no `nbytes` of string views
-    fitting = _BATCH_BYTES * int(first.num_rows) // max(1, size)
-    return max(_SAMPLE_ROWS, min(_BATCH_ROWS, fitting))
+def parquet_batches(
+    path: str,
+    file: pq.ParquetFile,
+    columns: Sequence[str] | None = None,
+    groups: range | None = None,
+    most_rows: int = _BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of about 16 MB. A value may have 1 GB in a file of a few KB: values above the limit of lines are refused.
+
+    The memory for one page and one batch is not limited, if values that a dictionary repeats grow later in the file.
+    """
+    rows = 0
+    mean = _mean_bytes(file, columns, groups)
+    if mean > files.LONGEST_LINE:
+        raise InputError(f"rows have {mean / (1 << 20):,.0f} MiB, and a value may have {_MOST_MIB} MiB", path=path)
+    most_rows = min(most_rows, _fitting(file, columns, groups), max(1, int(_BATCH_BYTES / max(mean, 1.0))))
+    for batch in file.iter_batches(most_rows, groups, columns=columns, use_threads=False):
+        _refuse_large(path, batch, rows)
+        rows += batch.num_rows
+        yield batch
+
+
+def _mean_bytes(file: pq.ParquetFile, columns: Sequence[str] | None, groups: range | None) -> float:
+    """Mean bytes of a row in the row group where it is largest; values in a dictionary count once."""
+    means, metadata = [0.0], file.metadata
+    for group in range(metadata.num_row_groups) if groups is None else groups:
+        rows = metadata.row_group(group)
+        chunks = map(rows.column, range(metadata.num_columns))
+        names = ((chunk.path_in_schema.split(".")[0], chunk.total_uncompressed_size) for chunk in chunks)
+        size = sum(size for name, size in names if columns is None or name in columns)
+        means.append(size / max(1, rows.num_rows))
+    return max(means)
+
+
+def _fitting(file: pq.ParquetFile, columns: Sequence[str] | None, groups: range | None) -> int:
+    """The number of rows like the first ones that have 16 MB: an id may have 3 bytes or 1,000."""
+    rows = size = 0
+    for batch in file.iter_batches(_FIRST_ROWS, groups, columns=columns, use_threads=False):
+        rows += batch.num_rows
+        size += int(batch.get_total_buffer_size())  # pyarrow 21 to 23 have no `nbytes` of string views
+        if rows >= _SAMPLE_ROWS or size >= _BATCH_BYTES:
+            break
+    return max(1, _BATCH_BYTES * rows // max(1, size))
+
+
+def _refuse_large(path: str, batch: pa.RecordBatch, rows: int) -> None:
+    """Refuse values that are larger than a line of text may be."""
+    if batch.get_total_buffer_size() <= files.LONGEST_LINE:
+        return
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        if _is_text(values.type):
+            large = pc.fill_null(pc.greater(pc.binary_length(values), files.LONGEST_LINE), False)
+            if (row := pc.index(large, True).as_py()) >= 0:
+                problem = f"column {name} has a value of more than {_MOST_MIB} MiB"
+                raise InputError(problem, path=path, line=rows + row + 1)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
