@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA", "COMMIT_SHA")
 """Variables in which GitHub, GitLab and Cloud Build name the commit."""
@@ -15,7 +15,9 @@ _COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA", "COMMIT_SHA")
 # `git describe --dirty` writes the index: on a full disk, or killed, it leaves a lock in the user's repository.
 _GIT = ("git", "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--untracked-files=no")
 _GIT_S = 5.0
-_SECRET = re.compile(r"(--[\w-]*(?:key|token|secret|password)[\w-]*=)(.+)", re.IGNORECASE)
+_SECRET_OPTION = re.compile(r"--[\w-]*(?:key|token|secret|password)[\w-]*", re.IGNORECASE)
+_USER = re.compile(r"(?<=://)[^\s/?#@]+@")
+_PARAMETER = re.compile(r"(?<=[?&])([^\s=&#]+)=[^\s&#]+")
 _words: list[str] = []
 
 
@@ -56,4 +58,27 @@ def command_line() -> str:
     >>> remember([]); command_line()
     ''
     """
-    return shlex.join(["rankbeam", *(_SECRET.sub(r"\1…", word) for word in _words)]) if _words else ""
+    return shlex.join(["rankbeam", *_without_secrets(_words)]) if _words else ""
+
+
+def _without_secrets(words: Iterable[str]) -> Iterator[str]:
+    """Words without values of options that name a secret, and without users and secret parameters of URLs.
+
+    >>> list(_without_secrets(["--token", "abc", "--flink_master=http://me:abc@host", "http://h/?sig=abc&n=1"]))
+    ['--token', '…', '--flink_master=http://…@host', 'http://h/?sig=…&n=1']
+    """
+    is_value = False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        names_secret = _SECRET_OPTION.fullmatch(name) is not None
+        if (is_value and not word.startswith("--")) or (names_secret and equals):
+            yield "…" if is_value else f"{name}=…"
+        else:
+            yield _PARAMETER.sub(_without_value, _USER.sub("…@", word))
+        is_value = names_secret and not equals
+
+
+def _without_value(parameter: re.Match[str]) -> str:
+    from rankbeam.transforms.clients.secrets import names_secret_parameter  # as above
+
+    return f"{parameter[1]}=…" if names_secret_parameter(parameter[1]) else parameter[0]
