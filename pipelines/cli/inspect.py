@@ -124,10 +124,13 @@ def plan(
 @click.argument("place")
 @click.option("--clear", is_flag=True, help="Delete the answers; the next run makes, and pays for, the calls again.")
 @click.option("--older-than", type=FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
+@click.option("--service", metavar="NAME", help="With --clear: only answers of this service.")
 @click.option("--compact", is_flag=True, help="Merge small files into a few; keeps all answers, even during a run.")
 @click.option("--yes", is_flag=True, help="With --clear: do not ask for confirmation.")
 @shown_as()
-def ledger(place: str, clear: bool, older_than: float | None, compact: bool, yes: bool, form: str) -> None:
+def ledger(
+    place: str, clear: bool, older_than: float | None, service: str | None, compact: bool, yes: bool, form: str
+) -> None:
     """Show the ledger of finished calls, clear it, or merge its files.
 
     PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file). Damaged files are listed with the
@@ -137,6 +140,7 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, yes
     Examples:
       rankbeam ledger out/helpdesk
       rankbeam ledger out/helpdesk --clear --older-than 30
+      rankbeam ledger out/helpdesk --clear --service judge
       rankbeam ledger out/helpdesk --compact
     """
     if yes and not clear:
@@ -144,9 +148,11 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, yes
     from rankbeam.pipelines.manage import ledger as ledger_command
     from rankbeam.pipelines.show.tabular import Screen
 
-    if clear and not compact and not confirm_deletion(ledger_command.question(place, older_than), yes=yes):
+    if clear and not compact and not confirm_deletion(ledger_command.question(place, older_than, service), yes=yes):
         return
-    click.echo(ledger_command.run(place, clear, older_than, form, compact=compact, screen=Screen.of()))
+    screen = Screen.of()
+    text = ledger_command.run(place, clear, older_than, form, service=service, compact=compact, screen=screen)
+    click.echo(text)
 
 
 @main.command()

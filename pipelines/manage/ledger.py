@@ -21,13 +21,21 @@ _MOST_FOREIGN = 10
 
 
 def run(
-    place: str, clear: bool, older_than_days: float | None, form: str, *, compact: bool = False, screen: Screen = WHOLE
+    place: str,
+    clear: bool,
+    older_than_days: float | None,
+    form: str,
+    *,
+    service: str | None = None,
+    compact: bool = False,
+    screen: Screen = WHOLE,
 ) -> str:
     """Show, clear or compact a ledger; return the text to print."""
     if compact and clear:
         raise InputError("--clear and --compact cannot run together; choose one")
-    if older_than_days is not None and not clear:
-        raise InputError("--older-than limits --clear; add --clear")
+    if not clear and (older_than_days is not None or service is not None):
+        option = "--older-than" if service is None else "--service"
+        raise InputError(f"{option} limits --clear; add --clear")
     folder = ledger_folder(place)
     if compact:
         compacted = merge_parts(folder)
@@ -36,16 +44,17 @@ def run(
     if not clear:
         summary = survey(folder)
         return as_json(summary) if form == "json" else show(summary, screen=screen)
-    cleared = _clear_ledger(folder, older_than_days)
+    cleared = _clear_ledger(folder, older_than_days, service)
     if form == "json":
         return json.dumps({"folder": folder, **asdict(cleared)}, indent=2)
     return _cleared_text(folder, cleared)
 
 
-def question(place: str, older_than_days: float | None) -> str:
+def question(place: str, older_than_days: float | None, service: str | None = None) -> str:
     """Question before a ledger is cleared."""
     age = "" if older_than_days is None else f" older than {older_than_days:g} days"
-    return f"Delete the answers in {ledger_folder(place)}{age}? The next run pays for their calls again."
+    of_service = "" if service is None else f" of {service}"
+    return f"Delete the answers{of_service} in {ledger_folder(place)}{age}? The next run pays for their calls again."
 
 
 def ledger_folder(place: str) -> str:
@@ -85,14 +94,14 @@ def as_json(survey: LedgerSurvey) -> str:
     return json_text(document, default=lambda moment: moment.isoformat())
 
 
-def _clear_ledger(folder: str, older_than_days: float | None) -> ClearResult:
+def _clear_ledger(folder: str, older_than_days: float | None, service: str | None) -> ClearResult:
     if older_than_days is None:
-        return clear(folder)
+        return clear(folder, service=service)
     if not older_than_days >= 0:
         raise InputError(f"--older-than is a number of days, at least 0; found {older_than_days}")
     try:
         age = timedelta(days=older_than_days)
-        return clear(folder, age)
+        return clear(folder, age, service)
     except OverflowError:  # older than any date
         return ClearResult(0, 0, 0)
 

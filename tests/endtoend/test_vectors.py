@@ -1,9 +1,11 @@
 """Services that search by the query's vector: a model embeds the query, and the `http` retriever sends the vector."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import yaml
 from support import plug_ins
 from support.cli import rankbeam
 from support.inputs import write
-from support.json_server import serving
+from support.json_server import responding, serving
 from support.runs import evaluated
 from support.standin_answers import QUERIES, dataset
 from support.standins import serve
@@ -199,6 +201,59 @@ def test_a_query_without_an_embedding_has_failed_and_is_not_searched(tmp_path: P
     (failure,) = results.rows("failures")
     assert (failure["query_id"], failure["message"]) == (queries[0]["_id"], "the query has no embedding")
     assert len(log) == QUERIES - 1
+
+
+def test_a_vector_of_zeros_is_not_searched(tmp_path: Path) -> None:
+    model = {"type": "hashed", "dimensions": 2}  # which has zeros for "owners pay"
+    with responding(lambda _: (200, b'{"result": {"points": []}}')) as (url, _):
+        entry = retriever(url, body={"query": "{query}", **BODY})
+        path = write_experiment(tmp_path, {"e": model}, {"vectors": entry})
+        queries = tmp_path / "queries.jsonl"
+        queries.write_text(queries.read_text("utf-8").replace("what of tides 0", "owners pay"), encoding="utf-8")
+        (failure,) = evaluated(path, "r1").rows("failures")
+    assert (failure["query_id"], failure["message"]) == ("q0", "the query has no embedding")
+
+
+@contextmanager
+def embedder(vectors: Iterator[list[float]]) -> Iterator[dict[str, Any]]:
+    """A model that answers with these vectors, one after the other, whatever the text; yields its service."""
+
+    def respond(_: str, request: Any) -> tuple[int, bytes]:
+        texts = request["input"] if isinstance(request["input"], list) else [request["input"]]
+        return 200, json.dumps({"data": [{"embedding": next(vectors)} for _ in texts]}).encode()
+
+    with serving(respond) as address:
+        yield {"type": "openai", "base_url": f"{address}/v1", "model": "m", "texts_per_request": 1}
+
+
+def test_a_vector_of_zeros_from_a_service_is_requested_again(tmp_path: Path) -> None:
+    with embedder(chain([[0.0, 0.0]] * 2, repeat([3.0, 4.0]))) as service:
+        entry = {"type": "dense", "embedding_model": "e"}
+        result = rankbeam("evaluate", write_experiment(tmp_path, {"e": service}, {"dense": entry}))
+    assert (result.status, "have no embedding" in result.stderr) == (0, False)
+
+
+def test_vectors_of_another_model_are_refused_until_they_are_deleted(tmp_path: Path) -> None:
+    vector = [3.0, 4.0]
+    with embedder(iter(lambda: vector, None)) as service:
+        path = write_experiment(tmp_path, {"e": service}, {"dense": {"type": "dense", "embedding_model": "e"}})
+        evaluated(path, "r1")
+        vector = [0.0, 3.0, 4.0]  # the service now has another model
+        with (tmp_path / "queries.jsonl").open("a", encoding="utf-8") as file:
+            file.write('{"_id": "new", "text": "a new query"}\n')
+        with (tmp_path / "qrels.trec").open("a", encoding="utf-8") as file:
+            file.write("new 0 d1 1\n")
+        refused = rankbeam("evaluate", path)
+        assert refused.status == 2
+        assert "e: embeddings have 2 and 3 components" in refused.stderr
+        with (tmp_path / "corpus.jsonl").open("a", encoding="utf-8") as file:
+            file.write('{"_id": "new", "text": "a new document"}\n')
+        refused = rankbeam("evaluate", path)
+        assert refused.status == 2
+        assert "e: embeddings have 2 and 3 components" in refused.stderr
+        command = shlex.split(refused.stderr.split("`")[1])
+        assert rankbeam(*command[1:], "--yes").status == 0
+        assert evaluated(path, "r2").rows("failures") == []
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """A query, the ranking that answers it, and the documents that a retriever in this process searches."""
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankbeam.transforms.records.chunking import Chunker, chunk_id
+from rankbeam.transforms.records.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,20 @@ class Embeddings(Protocol):
     def cut_warning(self, what: str, cut: int, total: int) -> str:
         """The warning that the model sees `cut` of `total` texts, such as "queries", only in part."""
         ...
+
+
+def mixed_lengths(first: int, second: int, service: str = "NAME", ledger: str = "OUT") -> InputError:
+    """The error that a model's vectors cannot be compared; a service may answer with another model than before.
+
+    >>> str(mixed_lengths(8, 32)).partition(";")[0]
+    'NAME: embeddings have 8 and 32 components, so not all are from the same model'
+    """
+    low, high = sorted((first, second))
+    command = f"rankbeam ledger {shlex.quote(ledger)} --clear --service {shlex.quote(service)}"
+    return InputError(
+        f"{service}: embeddings have {low:,} and {high:,} components, so not all are from the same model; "
+        f"`{command}` deletes them, and the next run embeds these texts again"
+    )
 
 
 @dataclass(frozen=True)

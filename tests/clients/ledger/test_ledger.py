@@ -362,6 +362,19 @@ def test_clearing_what_is_old(folder: str) -> None:
     assert clear(folder, timedelta(days=5)).files == 0
 
 
+def test_clearing_the_answers_of_one_service(folder: str) -> None:
+    now = datetime.now(UTC)
+    written(folder, replace(entry(1), service="judge"), replace(entry(2), service="search"), entry(3))
+    written(folder, replace(entry(4), service="judge", finished_at=now))
+    used(folder, "first", 2, 3)
+    assert clear(folder, service="none").files == 0
+    assert clear(folder, timedelta(days=5), "judge").answers == 1
+    assert set(matches(folder, "key1", "key2", "key3", "key4")) == {"key2", "key3", "key4"}
+    assert clear(folder, service="judge").answers == 1
+    assert set(matches(folder, "key1", "key2", "key3", "key4")) == {"key2", "key3"}
+    assert len(survey(folder).runs) == 1
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nothing can be made, of Linux")
 def test_answers_whose_folder_vanishes_again_and_again_do_not_count_as_written() -> None:
     writer = LedgerWriter("/proc/rankbeam/ledger", flush_s=60.0)

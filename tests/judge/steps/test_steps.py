@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,12 +12,13 @@ from support.judging import VARIABLES
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.answer_kind import JudgedKind
 from rankbeam.transforms.judge.steps.claims import Claim
+from rankbeam.transforms.judge.steps.embed import similarity
 from rankbeam.transforms.judge.steps.grade import ContextGrade
 from rankbeam.transforms.judge.steps.questions import GeneratedQuestion
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.kernels.judged import AnswerKind, NuggetAssignment
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.kernels.judged import AnswerKind, NuggetAssignment, Undefined
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.judging.steps import LONGEST_REASON
 
 
@@ -51,6 +53,12 @@ def test_quotes_are_placed_in_the_text_whatever_white_space_is_between_words() -
     assert claims == (Claim("Paris is a capital.", 9, 31), Claim("Rain falls.", 33, 42))
     assert [TEXT["text"][claim.start : claim.end] for claim in claims] == ["the  capital\nof France", "It rains."]
     assert read("claims", TEXT, '{"claims": []}') == ()
+
+
+def test_embeddings_of_two_models_are_refused_and_planned_ones_are_not() -> None:
+    with pytest.raises(InputError, match="embeddings have 2 and 3 components, so not all are from the same model"):
+        similarity(np.ones(3), np.ones(2))
+    assert similarity(np.zeros(0), np.ones(2)) is Undefined.NO_DIRECTION
 
 
 @pytest.mark.parametrize("quote", ['"it snows"', '""', "null", "7", '["It"]', None])

@@ -125,34 +125,35 @@ class ClearResult:
     bytes: int  # bytes by which the parts shrank
 
 
-def clear(folder: str, older_than: timedelta | None = None) -> ClearResult:
-    """Remove the content of a ledger. Other programs' files stay."""
+def clear(folder: str, older_than: timedelta | None = None, service: str | None = None) -> ClearResult:
+    """Remove the content of a ledger, or only the answers of one service. Other programs' files stay."""
     adopt_journals(folder)
     limit = None if older_than is None else datetime.now(UTC) - older_than
-    cleared = [_clear_part(folder, part, limit) for part in store.parts_in(folder)]
-    _clear_uses(folder, limit)
+    cleared = [_clear_part(folder, part, limit, service) for part in store.parts_in(folder)]
+    if service is None:
+        _clear_uses(folder, limit)
     files, answers, count = (sum(amounts) for amounts in zip((0, 0, 0), *cleared, strict=True))
     return ClearResult(files, answers, count)
 
 
-def _clear_part(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int, int, int]:
+def _clear_part(folder: str, part: StoredFile, limit: datetime | None, service: str | None) -> tuple[int, int, int]:
     """Clear a part; returns the number of files, answers and bytes that were removed."""
-    keep, answers, any_left = Encoder(), 0, False
+    keep, answers, any_left, is_partial = Encoder(), 0, False, limit is not None or service is not None
     try:
         with PartReader(part.path) as reader:
             keep = Encoder(reader.layout)
             for group in range(reader.groups):
                 rows = reader.rows(group)
-                new = _newer(rows, limit)
-                keep.add(new)
-                answers += rows.num_rows - new.num_rows
-                any_left = any_left or new.num_rows > 0
+                others = _others(rows, limit, service)
+                keep.add(others)
+                answers += rows.num_rows - others.num_rows
+                any_left = any_left or others.num_rows > 0
     except (PartVanished, ForeignPart):
         return 0, 0, 0
     except PartError:
-        if limit is not None:
+        if is_partial:
             return 0, 0, 0
-    if not answers and (any_left or limit is not None):
+    if not answers and (any_left or is_partial):
         return 0, 0, 0
     smaller = store.put(folder, keep.finish()) if any_left else None
     if whole_files.delete(part.path):
@@ -164,11 +165,15 @@ def _clear_part(folder: str, part: StoredFile, limit: datetime | None) -> tuple[
     return 0, 0, 0  # merged meanwhile, with the rows to remove
 
 
-def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
+def _others(rows: pa.Table, limit: datetime | None, service: str | None) -> pa.Table:
     """The rows that stay, including those with impossible times, whose age is unknown."""
-    if limit is None:
-        return rows.slice(0, 0)
-    return rows.filter(pc.fill_null(pc.greater_equal(rows.column("finished_at"), limit), True))
+    cleared = pa.repeat(True, rows.num_rows)
+    if limit is not None:
+        cleared = pc.and_(cleared, pc.fill_null(pc.less(rows.column("finished_at"), limit), False))
+    if service is not None:  # the first release stored no names of services
+        names = rows.column("service") if "service" in rows.column_names else pa.nulls(rows.num_rows, pa.string())
+        cleared = pc.and_(cleared, pc.is_in(names, pa.array([service])))
+    return rows.filter(pc.invert(cleared))
 
 
 def _clear_uses(folder: str, limit: datetime | None) -> None:

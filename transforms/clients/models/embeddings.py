@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps, results_or_raise
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.queries import Embeddings
+from rankbeam.transforms.records.queries import Embeddings, mixed_lengths
 from rankbeam.transforms.records.reply import Reply
 
 STAGE = "embed"
@@ -92,18 +92,24 @@ class KeptEmbeddings(_ModelEmbeddings):
 
         lookup = Ledger(self.ledger).lookup()
         lookup.refresh()
+        length = 0
         for batch in batched(texts, _AT_ONCE):
             calls = [self.model.call(text) for text in batch]
             keys = {call.key or "": None for call in calls}
             by_key = {entry.key: self._vector(entry.answer) for entry in lookup.read(keys)}
-            yield from (by_key.get(call.key or "") for call in calls)
+            for vector in (by_key.get(call.key or "") for call in calls):
+                if vector is not None and len(vector) != (length := length or len(vector)):
+                    raise mixed_lengths(length, len(vector), self.model.service, self.ledger)
+                yield vector
 
     def _vector(self, answer: str) -> Vector | None:
         try:
             embedding = self.model.parameters.read(answer)
         except CallError:  # the refusal is final
             return None
-        return np.array(embedding.vector, np.float32) if isinstance(embedding, Embedding) else None
+        if not isinstance(embedding, Embedding) or not any(embedding.vector):  # zeros have no direction
+            return None
+        return np.array(embedding.vector, np.float32)
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def _vector(values: Any) -> tuple[float, ...] | None:
         return None
     if not all(isinstance(x, int | float) and not isinstance(x, bool) and abs(x) <= _LARGEST for x in values):
         return None
-    return None if any(math.isnan(x) for x in values) else tuple(map(float, values))
+    return None if any(map(math.isnan, values)) or not any(values) else tuple(map(float, values))
 
 
 @dataclass(frozen=True)

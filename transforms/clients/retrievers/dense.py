@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import IntArray, SingleArray
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
-from rankbeam.transforms.records.queries import Documents, Embeddings, Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Embeddings, Query, Ranking, mixed_lengths
 
 File = Annotated[str, Field(min_length=1)]
 _VECTORS, _PART, _CUT, _WARNINGS = "vectors", "part", "cut.npy", "warnings.json"
@@ -119,6 +119,8 @@ class DenseIndex:
         width = self.vectors.shape[1]
         for vector in queries:
             if self.is_searchable and len(vector) != width:
+                if self.parameters.query_vectors is None and self.parameters.vectors is None:
+                    raise mixed_lengths(width, len(vector), self.parameters.embedding_model or "")
                 widths = f"vectors of queries have {len(vector):,} components, and those of documents {width:,}"
                 raise InputError(widths, path=self.parameters.query_vectors or self.parameters.vectors)
 

@@ -73,11 +73,6 @@ def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) ->
     remaining, first = iter(vectors), 0
     while block := list(islice(remaining, _ROWS_AT_ONCE)):
         positions = [position for position, vector in enumerate(block) if vector is not None]
-        widths = sorted({len(vector) for vector in block if vector is not None})
-        if len(widths) > 1:
-            raise InputError(
-                f"embeddings have {widths[0]:,} and {widths[-1]:,} components; all must have the same number"
-            )
         if positions:
             rows_of_block = np.stack([vector for vector in block if vector is not None])
             writer.add(first + np.array(positions, np.int64), rows_of_block)

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from rankbeam.transforms.kernels.judged import Undefined
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.judged import Undefined, Value
 from rankbeam.transforms.kernels.judged_ragas import cosine
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.judging.steps import (
@@ -16,10 +17,18 @@ from rankbeam.transforms.records.judging.steps import (
     JudgeStep,
     Need,
 )
+from rankbeam.transforms.records.queries import mixed_lengths
 
 
 def embed_question(text: str) -> JudgeQuestion:
     return JudgeQuestion(EMBED, (text,))
+
+
+def similarity(a: FloatArray, b: FloatArray) -> Value:
+    """The cosine of two replies."""
+    if len(a) and len(b) and len(a) != len(b):
+        raise mixed_lengths(len(a), len(b))
+    return cosine(a, b)
 
 
 def _similarity(case: JudgedCase) -> Inquiry:
@@ -29,7 +38,7 @@ def _similarity(case: JudgedCase) -> Inquiry:
     replies = yield questions
     if len(questions) < 2:
         return Undefined.NO_DIRECTION
-    return cosine(*(replies[question] for question in questions))
+    return similarity(*(replies[question] for question in questions))
 
 
 class EmbedStep(JudgeStep):

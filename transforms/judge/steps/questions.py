@@ -7,8 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from rankbeam.transforms.judge.steps.claims import statements_of
-from rankbeam.transforms.judge.steps.embed import EmbedStep, embed_question
-from rankbeam.transforms.kernels.judged_ragas import cosine
+from rankbeam.transforms.judge.steps.embed import EmbedStep, embed_question, similarity
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parse_form
 from rankbeam.transforms.records.judging.steps import (
@@ -51,7 +50,7 @@ def _cosines(case: JudgedCase) -> Inquiry:
     generated = [embed_question(one.question) for question in questions for one in replies[question]]
     replies = yield generated
     vector = replies[query]
-    return [cosine(vector, replies[question]) for question in generated]
+    return [similarity(vector, replies[question]) for question in generated]
 
 
 def _questions(case: JudgedCase) -> list[JudgeQuestion]:
