@@ -19,9 +19,8 @@ from apache_beam.transforms.window import GlobalWindows
 
 from rankbeam.transforms.clients.calls import task_batches
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.feed import Feed, Recall
 from rankbeam.transforms.clients.calls.lanes import Lane
-from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch

@@ -69,7 +69,7 @@ MODULES = [
     "transforms/clients/calls/driver.py",
     "transforms/clients/calls/health.py",
     "transforms/clients/calls/ledger_session.py",
-    "transforms/clients/calls/recall.py",
+    "transforms/clients/calls/feed.py",
     "transforms/clients/ledger/parts.py",
     "transforms/clients/ledger/index.py",
     "transforms/clients/ledger/lookup.py",

@@ -17,7 +17,7 @@ def test_many_answers_go_to_the_index_early(tmp_path: Path, monkeypatch: pytest.
     def counting(self: LaneRun, *arguments: Any) -> None:
         nonlocal most
         answered(self, *arguments)
-        most = max(most, len(self._shared.added))
+        most = max(most, len(self.shared.added))
 
     monkeypatch.setattr(hits, "_MOST_ADDED", 100)
     monkeypatch.setattr(LaneRun, "answered", counting)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.services import FAST, Echo, Script, WorkerGone, failing, feed, make, run_all, stage, subjects, taking, task
 
-from rankbeam.transforms.clients.calls import fanout
+from rankbeam.transforms.clients.calls import fanout, lane_context
 from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -196,7 +196,7 @@ def test_a_second_run_makes_no_call(tmp_path: Path) -> None:
 
 
 def test_answers_of_the_ledger_are_read_as_outcomes_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fanout, "_MOST", 5)
+    monkeypatch.setattr(lane_context, "_MOST", 5)
     calls, again = [task(f"q{i}") for i in range(400)], Echo()
     make(calls, Echo(), tmp_path)
     assert len(make(calls, again, tmp_path)) == 400
@@ -312,7 +312,7 @@ def test_a_caller_that_stops_taking_outcomes_pays_for_nothing_more(clock: Virtua
     outcomes = fan_out.outcomes()
     assert next(outcome for outcome in outcomes if outcome is not None)
     outcomes.close()
-    fan_out.stop(grace_s=60)
+    fanout.stop_all(grace_s=60)
     assert fan_out.ended
     assert len(service.begun) < 200
 
@@ -320,7 +320,7 @@ def test_a_caller_that_stops_taking_outcomes_pays_for_nothing_more(clock: Virtua
 def test_a_lane_that_begins_after_the_stop_makes_no_call(clock: VirtualClock, tmp_path: Path) -> None:
     service = Echo()
     fan_out = FanOut(stage({"echo": service}), Ledger(str(tmp_path)), clock)
-    fan_out.stop(grace_s=0)
+    fanout.stop_all(grace_s=0)
     fan_out.begin(Lane(("pool",), 0), feed([task("q")]))
     with pytest.raises(LaneStopped):
         list(fan_out.outcomes())
@@ -378,7 +378,7 @@ def test_stopping_keeps_what_was_answered_and_lets_calls_in_flight_end(clock: Vi
         taken += next(outcomes) is not None
     asyncio.run_coroutine_threadsafe(asyncio.sleep(0), clock.loop()).result()  # a call may begin at this very moment
     begun, stopped_at = len(service.begun), clock.monotonic()
-    fan_out.stop(grace_s=20)
+    fanout.stop_all(grace_s=20)
     assert clock.monotonic() - stopped_at < 0.31  # and not the whole grace
     later: list[object] = []
     with pytest.raises(LaneStopped):

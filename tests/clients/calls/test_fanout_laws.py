@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.services import Echo, feed
 from support.strategies import lists_up_to
 
-from rankbeam.transforms.clients.calls import fanout, hits, lanes
+from rankbeam.transforms.clients.calls import fanout, hits, lane_context, lanes
 from rankbeam.transforms.clients.calls import feed as feeds
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -33,7 +33,8 @@ Questions = list[list[int]]
 
 LIMITS: Mapping[ModuleType, Mapping[str, int]] = {
     feeds: {"_AT_ONCE": 3, "_BYTES_AT_ONCE": 2000, "_MOST_READY": 5},
-    fanout: {"_MOST": 2, "_MOST_BYTES": 8000, "_MOST_READY_BYTES": 4000, "_MOST_HELD_BYTES": 12_000},
+    fanout: {"_MOST_READY_BYTES": 4000},
+    lane_context: {"_MOST": 2, "_MOST_BYTES": 8000, "_MOST_TASK_BYTES": 12_000},
     lanes: {"_HITS_AT_ONCE": 7},
     hits: {"_READ_AT_ONCE": 2, "_MOST_ADDED": 3},
 }

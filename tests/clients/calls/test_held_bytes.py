@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from rankbeam.transforms.clients.calls import fanout, task_batches
+from rankbeam.transforms.clients.calls import lane_context, task_batches
 from rankbeam.transforms.clients.calls.driver import Driver, OpenCall
-from rankbeam.transforms.clients.calls.fanout import OutcomeQueue
+from rankbeam.transforms.clients.calls.lane_context import _MOST_BYTES, OutcomeQueue
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task
@@ -78,7 +78,7 @@ def test_batches_of_large_tasks_are_small_and_hold_them_all() -> None:
     assert [batch.num_rows for batch in task_batches.distinct(references)] == [batch.num_rows for batch in batches]
 
 
-@pytest.mark.parametrize("sizes", [[1] * (fanout._MOST + 1), [fanout._MOST_BYTES, 1]], ids=["count", "bytes"])
+@pytest.mark.parametrize("sizes", [[1] * (lane_context._MOST + 1), [_MOST_BYTES, 1]], ids=["count", "bytes"])
 def test_a_queue_is_full_by_count_or_by_bytes_and_tells_once_that_it_has_room_again(sizes: list[int]) -> None:
     lengths: list[int] = []
     queue = OutcomeQueue(SYSTEM_CLOCK, lambda: lengths.append(len(queue)))

@@ -11,7 +11,8 @@ from support.services import Echo, feed, stage, taking
 from rankbeam.pipelines.experiment.file.quotas import QuotaModel, quota_of
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
-from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.lane_context import FanOutContext
+from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, groups_in, rows_in
 from rankbeam.transforms.clients.ledger import Ledger
@@ -152,11 +153,10 @@ def test_tasks_that_grow_stay_within_the_memory_of_open_tasks_also_if_the_ledger
 
 
 def test_lanes_have_equal_shares_of_the_memory_for_open_tasks(clock: VirtualClock, tmp_path: Path) -> None:
-    fan_out = FanOut(stage({"echo": Echo()}, Quota(600, lanes=4)), Ledger(str(tmp_path)), clock)
+    shared = FanOutContext(stage({"echo": Echo()}, Quota(600, lanes=4)), Ledger(str(tmp_path)), clock, print)
     for lane in range(4):
-        fan_out.begin(Lane(("pool",), lane), feed([]))
-    assert not any(fan_out.outcomes())
-    assert fan_out.most_held() == 16 << 20
+        LaneRun(Lane(("pool",), lane), feed([]), shared)
+    assert shared.most_task_bytes == 16 << 20
 
 
 def test_a_model_of_this_process_has_one_lane() -> None:

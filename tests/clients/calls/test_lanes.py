@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.services import FAST, Echo, WorkerGone, failing, feed, make, run_all, stage, taking, task
 
+from rankbeam.transforms.clients.calls import fanout
 from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -142,7 +143,7 @@ def test_stopping_without_grace_writes_all_answers_and_lets_a_last_call_end(
     fan_out = fan_out_of(tasks, Echo(script), Ledger(str(tmp_path)), clock)
     outcomes = (outcome for outcome in fan_out.outcomes() if outcome is not None)
     assert len([next(outcomes) for _ in range(10)]) == 10
-    fan_out.stop(grace_s=0.0)
+    fanout.stop_all(grace_s=0.0)
     assert clock.monotonic() - begun[0] < 0.2  # the interval at which answers are written
     calls = {task.item.key: task.item.depth for task in tasks}
     assert len(list(Ledger(str(tmp_path)).find(calls))) == 10
@@ -155,7 +156,7 @@ def test_the_plan_has_the_calls_of_tasks_that_are_not_read_yet(clock: VirtualClo
     fan_out = fan_out_of([task(f"q{number}") for number in range(20)], Echo(), ledger, clock)
     asyncio.run_coroutine_threadsafe(asyncio.sleep(0), clock.loop()).result()  # the lane has begun
     assert fan_out.totals()[Counter.CALLS_PLANNED, "pool"] == 20
-    fan_out.stop(grace_s=60.0)
+    fanout.stop_all(grace_s=60.0)
     with pytest.raises(LaneStopped):
         list(fan_out.outcomes())
     (use,) = ledger.uses()

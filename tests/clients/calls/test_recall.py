@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from support.services import FAST, Echo, Script, failing
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.feed import Feed, Recall
 from rankbeam.transforms.clients.calls.lanes import Lane
-from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, store

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 from support.services import Echo, feed, stage
 
+from rankbeam.transforms.clients.calls import fanout
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
@@ -233,7 +234,7 @@ def test_after_a_stop_in_the_middle_nothing_is_paid_twice(tmp_path: Path) -> Non
                 answered += isinstance(outcome, CallAnswer)
                 if answered >= stop_after:
                     break
-            fan_out.stop(grace_s=60)
+            fanout.stop_all(grace_s=60)
         paid.update(question for questions, _, _ in service.requests for question in questions)
     assert paid == dict.fromkeys(QUESTIONS, 1)
 

@@ -16,11 +16,10 @@ from support.connections import call
 from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 
-from rankbeam.transforms.clients.calls import recall as recall_module
+from rankbeam.transforms.clients.calls import feed as feed_module
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.feed import Feed, Recall
 from rankbeam.transforms.clients.calls.lanes import Lane
-from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
@@ -132,7 +131,7 @@ def test_a_page_smaller_than_top_k_is_a_warning_if_there_are_more_results(more: 
 def test_a_run_that_takes_such_a_page_from_the_ledger_has_the_same_warning(
     depth: int, more: str, *, warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recall_module, "_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(feed_module, "_ROWS_AT_ONCE", 1)
     work = Retrieve("search", "vertex_search", retriever(), SearchDepth(depth))
     ledger, tasks = Ledger(str(tmp_path)), []
     writer = ledger.writer()

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.health import NotAsked
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.reply import NO_TOKENS, Reply
+from rankbeam.transforms.records.reply import NO_TOKENS
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _MOST_MALFORMED = 3  # answers that break the schema (if no tokens are counted: in the same way) before it gives up
@@ -77,10 +77,3 @@ class Attempts:
         longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (self.counted - 1))
         jitter = random.uniform(0.5, 1.0)  # noqa: S311  it spreads attempts, and decides no result
         return max(longest_s * jitter, requested_s * (1 + 0.1 * jitter))
-
-
-def after(outcome: Any, reply: Reply) -> Any:
-    """An outcome; an error gets the tokens and the attempts of the reply, whichever run paid for them."""
-    if isinstance(outcome, CallError):
-        return CallError(outcome.kind, outcome.message, reply.attempts, tokens=reply.tokens)
-    return outcome

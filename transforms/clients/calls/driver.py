@@ -94,11 +94,14 @@ class Driver:
         self._ask_new()
         return len(tasks)
 
-    def settle(self, open_call: OpenCall, outcomes: Sequence[Any]) -> None:
+    def settle(self, open_call: OpenCall, outcomes: Sequence[Any], reply: Reply | None = None) -> None:
+        """Deliver the outcomes of a call; errors get the attempts and the tokens of the reply, if any."""
         key = open_call.call.key
         if key is not None and self._open_calls.get(key) is open_call:
             del self._open_calls[key]
         for (open_task, position), outcome in zip(open_call.requested_by, outcomes, strict=True):
+            if reply is not None and isinstance(outcome, CallError):
+                outcome = CallError(outcome.kind, outcome.message, reply.attempts, tokens=reply.tokens)
             open_task.outcomes[position] = outcome
             open_task.missing -= 1
             if not open_task.missing:

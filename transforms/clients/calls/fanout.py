@@ -7,19 +7,17 @@ run meanwhile, so several lanes in one bundle each keep their pace.
 import asyncio
 import weakref
 from collections import Counter as Tally
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
-from rankbeam.transforms.clients.calls.lane_context import SharedServices
-from rankbeam.transforms.clients.calls.lanes import FanOutContext, Lane, LaneRun
+from rankbeam.transforms.clients.calls.lane_context import FanOutContext
+from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
@@ -43,49 +41,8 @@ from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.reply import Tokens
 
-_MOST, _MOST_BYTES = 1000, 16 << 20  # outcomes above which the queue is full
-
-
-class OutcomeQueue:
-    """A queue of outcomes. Any thread may add one, even if the queue is full; None only wakes the waiting thread."""
-
-    def __init__(self, clock: Clock, on_room: Callable[[], object]) -> None:
-        self._changed, self._on_room = clock.condition(), on_room
-        self._outcomes = deque[tuple[Outcome | None, int]]()
-        self.held_bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._outcomes)
-
-    @property
-    def is_full(self) -> bool:
-        """True while too many outcomes wait for their reader."""
-        return len(self._outcomes) > _MOST or self.held_bytes > _MOST_BYTES
-
-    def put(self, outcome: Outcome | None, size: int = 0) -> None:
-        with self._changed:
-            self._outcomes.append((outcome, size))
-            self.held_bytes += size
-            self._changed.notify_all()
-
-    def get(self, timeout_s: float = 0.0) -> Outcome | None:
-        """Take the first outcome; None if there is none within the timeout."""
-        with self._changed:
-            if not self._outcomes and timeout_s > 0:
-                self._changed.wait(timeout_s)
-            was_full = self.is_full
-            outcome, size = self._outcomes.popleft() if self._outcomes else (None, 0)
-            self.held_bytes -= size
-            has_room_again = was_full and not self.is_full
-        if has_room_again:
-            self._on_room()
-        return outcome
-
-
 _TICK_S = 0.25
-_MOST_READY_BYTES, _MOST_HELD_BYTES = 8 << 20, 64 << 20
-"""Bytes of tasks that were read, and of started tasks without an outcome; lanes have equal shares."""
-
+_MOST_READY_BYTES = 8 << 20  # of tasks that were read; lanes have equal shares
 _started: "weakref.WeakSet[FanOut]" = weakref.WeakSet()
 
 
@@ -93,12 +50,10 @@ class FanOut:
     """Drives the tasks of lanes."""
 
     def __init__(self, stage: Stage, ledger: Ledger, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._stage, self._ledger, self._clock = stage, ledger, clock
-        self._lookup, self._shared = ledger.lookup(), SharedServices(stage.services)
-        self._outcomes = OutcomeQueue(clock, self._wake)
-        self._context = FanOutContext(stage, ledger, self._lookup, self._shared, self._outcomes.put, self, clock)
-        self._feeds: list[Feed] = []
-        self._runs: list[tuple[Lane, LaneRun]] = []
+        self._stage, self._clock = stage, clock
+        self._shared = FanOutContext(stage, ledger, clock, self._wake_all)
+        self._outcomes = self._shared.outcomes
+        self._runs: list[LaneRun] = []
         self._ends: list[Future[None]] = []
         self._counted: Counts = Tally()
         self._is_stopping = False
@@ -111,18 +66,11 @@ class FanOut:
     def begin(self, lane: Lane, feed: Feed) -> None:
         """Begin a lane; returns at once. `outcomes` reads its tasks once all lanes have their shares of the budget."""
         self._shared.budget.limit += self._stage.budget_of_lane(lane.pools)
-        self._feeds.append(feed)
-        self._ends.append(asyncio.run_coroutine_threadsafe(self._run_lane(lane, feed), self._clock.loop()))
-        self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
-
-    async def _run_lane(self, lane: Lane, feed: Feed) -> None:
-        run = LaneRun(lane, feed, self._context)
-        self._runs.append((lane, run))
-        wake = partial(asyncio.get_running_loop().call_soon_threadsafe, run.wake)
-        feed.connect(on_filled=wake, on_taken=partial(self._outcomes.put, None))
+        self._runs.append(run := LaneRun(lane, feed, self._shared))
         if self._is_stopping:
-            run.stop()
-        await run.run()
+            self._clock.loop().call_soon_threadsafe(run.stop)
+        self._ends.append(asyncio.run_coroutine_threadsafe(run.run(), self._clock.loop()))
+        self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
 
     def outcomes(self) -> Iterator[Outcome | RecalledTasks | None]:
         """Read the tasks of all lanes that were begun, and yield every outcome as it arrives."""
@@ -130,7 +78,7 @@ class FanOut:
             try:
                 self._look_up()
                 while not self.ended:
-                    has_read = not self.is_full() and self._read_tasks()
+                    has_read = not self._outcomes.is_full and self._read_tasks()
                     if not self._outcomes and (recalled := self._next_recalled()) is not None:
                         yield recalled
                         continue
@@ -154,27 +102,27 @@ class FanOut:
 
     def totals(self) -> Counts:
         total: Counts = Tally()
-        for lane, run in self._runs:
-            for (counter, service), number in run.tally.items():
+        for run in self._runs:
+            for (counter, service), number in run.counts().items():
                 total[counter, self._stage.pools[service]] += number
-            total[Counter.CALLS_PLANNED, lane.pools[0]] += run.feed.left
+            total[Counter.CALLS_PLANNED, run.pools[0]] += run.feed.left
             for pool, seconds in run.waited_s.items():
                 total[Counter.THROTTLED_S, pool] += int(seconds)
         return total
 
     def usage(self) -> list[Usage]:
         totals: dict[tuple[str, str], Tally[Counter]] = {}
-        for _, run in self._runs:
-            for (counter, service), number in run.tally.items():
+        for run in self._runs:
+            for (counter, service), number in run.counts().items():
                 totals.setdefault(self._pool_and_model(service), Tally())[counter] += number
-        usages = self._by_pool_and_model(run.sums.usages() for _, run in self._runs)
-        recalled = self._by_pool_and_model(run.recalled_usages() for _, run in self._runs)
+        usages = self._by_pool_and_model(run.sums.usages() for run in self._runs)
+        recalled = self._by_pool_and_model(run.recalled_usages() for run in self._runs)
         return [
             Usage(
                 pool,
                 total[Counter.CALLS_MADE],
                 total[Counter.LEDGER_HITS],
-                tuple(run.records[pool].name for lane, run in self._runs if pool in lane.pools),
+                tuple(run.records[pool].name for run in self._runs if pool in run.pools),
                 self._stage.name,
                 model or None,
                 Tokens(total[Counter.INPUT_TOKENS], total[Counter.CACHED_TOKENS], total[Counter.OUTPUT_TOKENS]),
@@ -191,48 +139,42 @@ class FanOut:
 
     def warnings(self) -> list[str]:
         refused: Tally[Pools] = Tally()
-        for lane, run in self._runs:
-            refused[lane.pools] += run.refused
-        texts = [warning for _, run in self._runs for warning in run.warnings()]
+        for run in self._runs:
+            refused[run.pools] += run.refused
+        texts = [warning for run in self._runs for warning in run.warnings()]
         return list(dict.fromkeys([*texts, *(over_budget(pools, number) for pools, number in (+refused).items())]))
-
-    def stop(self, grace_s: float) -> None:
-        """Begin no further call, give calls in flight some time to end, and write all answers to the ledger."""
-        _stop([self], grace_s)
 
     def _look_up(self) -> None:
         """Look up the answers that can be recalled, before the first task is read."""
         with suppress(InputError):  # the lanes report it
-            self._lookup.refresh()
-            for feed in self._feeds:
-                feed.look_up(self._lookup)
+            self._shared.lookup.refresh()
+            for run in self._runs:
+                run.feed.look_up(self._shared.lookup)
 
     def _next_recalled(self) -> RecalledTasks | None:
         """Answers in the ledger that have not been read yet; None if there are none."""
-        feeds = self._feeds if not self._is_stopping else ()
-        return next((recalled for feed in feeds if (recalled := feed.read_recalled()) is not None), None)
+        for run in self._runs if not self._is_stopping else ():
+            if (recalled := run.feed.read_recalled()) is not None:
+                self._wake(run)
+                return recalled
+        return None
 
     def _read_tasks(self) -> bool:
-        """Read some tasks of each lane that has room for them; returns whether any were read."""
-        most = _MOST_READY_BYTES // len(self._feeds)
-        return sum(feed.fill(most) for feed in self._feeds) > 0
-
-    def most_held(self) -> int:
-        return _MOST_HELD_BYTES // len(self._feeds)
+        """Read some tasks of each lane that has room for them; returns whether any lane has news."""
+        filled = [run for run in self._runs if run.feed.fill(_MOST_READY_BYTES // len(self._runs))]
+        for run in filled:
+            self._wake(run)
+        return bool(filled)
 
     def _pool_and_model(self, service: str) -> tuple[str, str]:
         return self._stage.pools[service], self._stage.model(service) or ""
-
-    def is_full(self) -> bool:
-        """True while too many outcomes wait; meanwhile, neither tasks nor ledger answers are read."""
-        return self._outcomes.is_full and not self._is_stopping
 
     def _has_failed(self) -> bool:
         return any(end.done() and end.exception() is not None for end in self._ends)
 
     def _begin_no_more(self) -> None:
         self._is_stopping = True
-        for _, run in self._runs:
+        for run in self._runs:
             self._clock.loop().call_soon_threadsafe(run.stop)
 
     def _wait_until_ended(self, timeout_s: float) -> None:
@@ -247,9 +189,12 @@ class FanOut:
         with changed:
             changed.wait_for(lambda: self.ended, timeout_s)
 
-    def _wake(self) -> None:
-        for _, run in self._runs:
-            self._clock.loop().call_soon_threadsafe(run.wake)
+    def _wake(self, run: LaneRun) -> None:
+        self._clock.loop().call_soon_threadsafe(run.wake)
+
+    def _wake_all(self) -> None:
+        for run in self._runs:
+            self._wake(run)
 
 
 def at_work() -> "list[FanOut]":
@@ -257,17 +202,16 @@ def at_work() -> "list[FanOut]":
 
 
 def stop_all(grace_s: float) -> None:
-    """Stop every fan-out of this process; see `FanOut.stop`."""
-    _stop(at_work(), grace_s)
-
-
-def _stop(fan_outs: Sequence["FanOut"], grace_s: float) -> None:
-    for running in fan_outs:
-        running._begin_no_more()
+    """Begin no further call in this process, give calls in flight some time to end, and write all answers."""
+    for fan_out in list(_started):  # those whose lanes have not begun, too
+        fan_out._is_stopping = True
+    fan_outs = at_work()
+    for fan_out in fan_outs:
+        fan_out._begin_no_more()
     for fan_out in fan_outs:
         fan_out._wait_until_ended(grace_s if fan_out is fan_outs[0] else 0.0)
-    for _, run in [run for fan_out in fan_outs for run in fan_out._runs]:
-        run.flush()
+    for fan_out in fan_outs:
+        fan_out._shared.flush()
 
 
 @dataclass

@@ -1,17 +1,17 @@
 """Calls that a lane need not make: those that the ledger answers, and those left to batch jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from rankbeam.transforms.clients.calls.driver import BatchPending, OpenCall
+from rankbeam.transforms.clients.calls.lane_context import FanOutContext
 from rankbeam.transforms.clients.calls.services import Service
-from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.rows import BATCH
 from rankbeam.transforms.clients.ledger.waiting import BatchRound, PendingCall
-from rankbeam.transforms.records.calls.steps import Call, SearchDepth
+from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.reply import Reply
 
@@ -25,8 +25,8 @@ Read = tuple[OpenCall, Reply, list[Any]]
 class Hits:
     """The calls that the ledger answers, or will answer once its writer has flushed."""
 
-    def __init__(self, lookup: Lookup, flush: Callable[[], None], added: dict[str, SearchDepth | None]) -> None:
-        self._lookup, self._flush, self._added = lookup, flush, added
+    def __init__(self, shared: FanOutContext) -> None:
+        self._shared, self._lookup, self._added = shared, shared.lookup, shared.added
         self._calls: dict[str, OpenCall] = {}
         self._must_flush = False
 
@@ -64,7 +64,7 @@ class Hits:
         if self._must_flush:
             self._must_flush = False
             with suppress(InputError):  # the lane's session reports it
-                await asyncio.to_thread(self._flush)
+                await asyncio.to_thread(self._shared.flush)
             await self.refresh()
         reads = self._read_answers(calls)
         while batch := await asyncio.to_thread(lambda: list(islice(reads, _READ_AT_ONCE))):

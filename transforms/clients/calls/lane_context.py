@@ -1,23 +1,25 @@
-"""State that the lanes of one process share, and state that the pools of one lane share.
+"""State that the lanes of one fan-out share.
 
-Lanes share money, and one connection and one circuit breaker for each service. Each call reserves the most that it may
-cost, and settles its actual cost.
+Lanes share money, memory, and one connection and one circuit breaker for each service. Each call reserves the most that
+it may cost, and settles its actual cost.
 """
 
 import asyncio
 import math
 from collections import Counter as Tally
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rankbeam.transforms.clients.calls.driver import OpenCall
+from rankbeam.transforms.clients.calls.driver import OpenCall, Outcome
 from rankbeam.transforms.clients.calls.health import Breaker
-from rankbeam.transforms.clients.calls.services import Connection, Service
+from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
+from rankbeam.transforms.clients.ledger import Ledger, LedgerWriter
 from rankbeam.transforms.kernels.durations import bin_of
 from rankbeam.transforms.records.calls.steps import Call, CallUsage, SearchDepth
 from rankbeam.transforms.records.counters import Counts
@@ -25,6 +27,8 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _ROUNDING = 1e-9  # tolerance for sums of many small costs
+_MOST, _MOST_BYTES = 1000, 16 << 20  # outcomes above which the queue is full
+_MOST_TASK_BYTES = 64 << 20  # of open tasks; lanes have equal shares
 
 
 @dataclass
@@ -73,29 +77,72 @@ class Budget:
         return cost > self.limit * (1 + _ROUNDING)
 
 
+class OutcomeQueue:
+    """A queue of outcomes. Any thread may add one, even if the queue is full; None only wakes the waiting thread."""
+
+    def __init__(self, clock: Clock, on_room: Callable[[], object]) -> None:
+        self._changed, self._on_room = clock.condition(), on_room
+        self._outcomes = deque[tuple[Outcome | None, int]]()
+        self.held_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    @property
+    def is_full(self) -> bool:
+        """True while too many outcomes wait; meanwhile, neither tasks nor ledger answers are read."""
+        return len(self._outcomes) > _MOST or self.held_bytes > _MOST_BYTES
+
+    def put(self, outcome: Outcome | None, size: int = 0) -> None:
+        with self._changed:
+            self._outcomes.append((outcome, size))
+            self.held_bytes += size
+            self._changed.notify_all()
+
+    def get(self, timeout_s: float = 0.0) -> Outcome | None:
+        """Take the first outcome; None if there is none within the timeout."""
+        with self._changed:
+            if not self._outcomes and timeout_s > 0:
+                self._changed.wait(timeout_s)
+            was_full = self.is_full
+            outcome, size = self._outcomes.popleft() if self._outcomes else (None, 0)
+            self.held_bytes -= size
+            has_room_again = was_full and not self.is_full
+        if has_room_again:
+            self._on_room()
+        return outcome
+
+
 TakeOutcome = Callable[[Reply | CallError], None]
 """Takes the outcome of a call that another lane made."""
 
 
-class SharedServices:
-    """The services of a stage, as the lanes that run together on one loop use them.
+class FanOutContext:
+    """The stage, its services and the ledger, as the lanes that run together on one loop use them.
 
     If one lane learns that a service is down, or refuses a form of request, all lanes know it. Lanes in other processes
     learn it for themselves.
     """
 
-    def __init__(self, services: Mapping[str, Service]) -> None:
-        self._services = services
+    def __init__(self, stage: Stage, ledger: Ledger, clock: Clock, on_room: Callable[[], object]) -> None:
+        self.stage, self.ledger, self.clock = stage, ledger, clock
+        self.lookup = ledger.lookup()
+        self.outcomes = OutcomeQueue(clock, on_room)
         self.budget = Budget(0.0)  # every lane that begins adds its part
         self.added: dict[str, SearchDepth | None] = {}  # answers in the ledger that are not in the index yet
-        self.flushes: list[Callable[[], None]] = []
+        self.writers: list[LedgerWriter] = []  # one for each lane
         self._requests: dict[str, tuple[OpenCall, list[TakeOutcome]]] = {}
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._connections: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}
-        self._lanes: Tally[str] = Tally()
+        self._uses: Tally[str] = Tally()  # of connections, by lanes
         self.dearest: dict[str, float] = {}  # highest cost of an attempt so far, by service
         self._first: dict[str, asyncio.Lock] = {}
+
+    @property
+    def most_task_bytes(self) -> int:
+        """The most bytes that the open tasks of one lane may take."""
+        return _MOST_TASK_BYTES // len(self.writers)
 
     def breaker(self, service: str, give_up_after_s: float, step: str | None = None) -> Breaker:
         if (service, step) not in self._breakers:
@@ -107,8 +154,9 @@ class SharedServices:
         return self._first.setdefault(service, asyncio.Lock())
 
     def flush(self) -> None:
-        for flush in list(self.flushes):
-            flush()
+        """Write all answers to the ledger; any thread may call it."""
+        for writer in list(self.writers):
+            writer.flush()
 
     def joins(self, open_call: OpenCall, take: TakeOutcome) -> bool:
         """Return whether another lane makes the same call: `take` then gets its outcome. If not, the caller makes it.
@@ -133,14 +181,14 @@ class SharedServices:
         """The connection to a service, opened for the first lane; each `connect` needs one `disconnect`."""
         async with self._connecting.setdefault(service, asyncio.Lock()):
             if service not in self._connections:
-                self._connections[service] = await self._services[service].connect()
-            self._lanes[service] += 1
+                self._connections[service] = await self.stage.services[service].connect()
+            self._uses[service] += 1
             return self._connections[service]
 
     async def disconnect(self, service: str) -> None:
         """End the use of a connection; the last lane closes it."""
-        self._lanes[service] -= 1
-        if not self._lanes[service]:
+        self._uses[service] -= 1
+        if not self._uses[service]:
             await self._connections.pop(service).close()
 
 
@@ -211,26 +259,16 @@ class CallSums:
 class CallOwner(Protocol):
     """The lane that calls are made for."""
 
-    def is_held(self) -> bool:
-        """True while no call may begin, because answers cannot be written."""
+    number: int
+    shared: FanOutContext
+    writer: LedgerWriter
+    tally: Counts  # of calls that lanes make, by service
+    sums: CallSums
+    in_flight: InFlight
+    unexpected: UnexpectedErrors
 
     def answered(self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], seconds: float) -> None:
         """Take the answer to a call, with the number and the tokens of all attempts."""
 
     def failed(self, open_call: OpenCall, error: CallError) -> None:
         """Take the final failure of a call."""
-
-
-@dataclass(frozen=True)
-class LaneContext:
-    """The parts that the pools of one lane share."""
-
-    lane: int
-    owner: CallOwner
-    count_in_flight: Callable[[int], None]  # 1 when an attempt begins, -1 when it has ended
-    shared: SharedServices
-    tally: Counts  # by service, not by pool
-    sums: CallSums
-    in_flight: InFlight
-    unexpected: UnexpectedErrors
-    clock: Clock

@@ -12,20 +12,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import LaneStopped
-from rankbeam.transforms.clients.calls.attempts import after
-from rankbeam.transforms.clients.calls.driver import Driver, Emit, OpenCall
+from rankbeam.transforms.clients.calls.driver import Driver, OpenCall
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits, Parking
-from rankbeam.transforms.clients.calls.lane_context import CallSums, InFlight, LaneContext, SharedServices
+from rankbeam.transforms.clients.calls.lane_context import CallSums, FanOutContext, InFlight
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.calls.pool_calls import PoolCalls
-from rankbeam.transforms.clients.calls.stage import Pools, Stage
+from rankbeam.transforms.clients.calls.stage import Pools
 from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedErrors
-from rankbeam.transforms.clients.clock import Clock
-from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Lookup
+from rankbeam.transforms.clients.ledger import LaneCounts, LedgerEntry
 from rankbeam.transforms.records.calls.steps import PAUSE, CallUsage
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import CallError
@@ -43,73 +41,36 @@ class Lane:
     number: int  # the number of the lane, from 0
 
 
-class Room(Protocol):
-    """The memory that all lanes share."""
-
-    def is_full(self) -> bool:
-        """True while too many outcomes wait for their reader."""
-
-    def most_held(self) -> int:
-        """The most bytes that the open tasks of one lane may hold."""
-
-
-@dataclass(frozen=True)
-class FanOutContext:
-    """The parts that the lanes of one fan-out share."""
-
-    stage: Stage
-    ledger: Ledger
-    lookup: Lookup
-    shared: SharedServices
-    emit: Emit
-    room: Room
-    clock: Clock
-
-
 class LaneRun:
     """One running lane, on the event loop."""
 
-    def __init__(self, lane: Lane, feed: Feed, context: FanOutContext) -> None:
-        stage, ledger, shared, clock = context.stage, context.ledger, context.shared, context.clock
-        self._stage, self._lane, self.feed, self._ledger = stage, lane, feed, ledger
-        self._room, self._clock = context.room, clock
+    def __init__(self, lane: Lane, feed: Feed, shared: FanOutContext) -> None:
+        stage, ledger, clock = shared.stage, shared.ledger, shared.clock
+        self.pools, self.number, self.feed, self.shared = lane.pools, lane.number, feed, shared
         services = stage.services_of(lane.pools)
-        self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
+        self.tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self.sums, self._recalled_sums, self._stored_sums = CallSums(), CallSums(), CallSums()
         self.records = {
             pool: ledger.record(pool, lane.number, partial(self._lane_counts, pool), clock) for pool in lane.pools
         }
-        self._writer = ledger.writer(self._write_records, clock)
-        self._lookup = context.lookup
-        self._shared = shared
-        shared.flushes.append(self._writer.flush)
-        self._hits = Hits(self._lookup, shared.flush, shared.added)
-        self._in_flight = InFlight(self.stop)
-        self._driver = Driver(stage.name, stage.works, self._ask, context.emit)
-        self._unexpected = UnexpectedErrors(ledger.keep_log)
+        self.writer = ledger.writer(self._write_records, clock)
+        shared.writers.append(self.writer)
+        self._hits = Hits(shared)
+        self.in_flight = InFlight(self.stop)
+        self._driver = Driver(stage.name, stage.works, self._ask, shared.outcomes.put)
+        self.unexpected = UnexpectedErrors(ledger.keep_log)
         self._parking = None if stage.batch is None else Parking(stage.batch, stage.name, services)
-        lane_context = LaneContext(
-            lane.number,
-            self,
-            self._writer.count_in_flight,
-            shared,
-            self._tally,
-            self.sums,
-            self._in_flight,
-            self._unexpected,
-            clock,
-        )
         self._pools = {
-            pool: PoolCalls(quota, stage.services_of([pool]), lane_context)
+            pool: PoolCalls(quota, stage.services_of([pool]), self)
             for pool, quota in stage.in_lanes(lane.pools).items()
         }
         self._news = asyncio.Event()
         self._has_missed = asyncio.Event()
         self._has_room, self._is_stopped = True, False
 
-    @property
-    def tally(self) -> Counts:
-        tally = self._tally.copy()
+    def counts(self) -> Counts:
+        """Counts of all calls, including those of tasks that need not be taken; by service."""
+        tally = self.tally.copy()
         for service, number in self.feed.recall.counted.items():
             tally[Counter.CALLS_PLANNED, service] += number
             tally[Counter.LEDGER_HITS, service] += number
@@ -134,8 +95,8 @@ class LaneRun:
         await self._hits.refresh()
         if self._parking is not None:
             await asyncio.to_thread(self._parking.load)
-        self._in_flight.begin(self._start_tasks())
-        self._in_flight.begin(self._read_all_hits())
+        self.in_flight.begin(self._start_tasks())
+        self.in_flight.begin(self._read_all_hits())
         try:
             await self._has_missed.wait()  # or until the end
             if not self._is_over():
@@ -144,7 +105,7 @@ class LaneRun:
             self.stop()
             raise
         finally:
-            await self._in_flight.end()
+            await self.in_flight.end()
             if self._parking is not None:
                 await asyncio.to_thread(self._parking.flush)
             await asyncio.to_thread(self._write_records)
@@ -163,54 +124,54 @@ class LaneRun:
         """Wake the lane when there are tasks to take, or room for outcomes. Called on the loop."""
         self._news.set()
 
-    def flush(self) -> None:
-        """Write all answers to the ledger; any thread may call it."""
-        self._writer.flush()
-
     def warnings(self) -> list[str]:
         pool_warnings = (warning for pool in self._pools.values() for warning in pool.warnings())
         return [
-            *self._lookup.warnings(),
+            *self.shared.lookup.warnings(),
             *self.feed.recall.warnings.values(),
             *pool_warnings,
-            *self._unexpected.warnings(),
+            *self.unexpected.warnings(),
         ]
 
     async def _make_calls(self) -> None:
-        number, accounts = self._lane.number, [self._stage.accounts.get(pool) or pool for pool in self._lane.pools]
-        leases = [self._ledger.lease(f"quota pool {name}, lane {number}", self._clock) for name in accounts]
+        ledger, number, clock = self.shared.ledger, self.number, self.shared.clock
+        accounts = [self.shared.stage.accounts.get(pool) or pool for pool in self.pools]
+        leases = [ledger.lease(f"quota pool {name}, lane {number}", clock) for name in accounts]
         pause = next(iter(self._pools.values())).admission.pause
         records = list(self.records.values())
         hooks = SessionHooks(self._look_again, self.stop, pause, self._hits.has_many)
-        async with LedgerSession(self._ledger, leases, self._writer, records, hooks, self._clock.monotonic):
+        async with LedgerSession(ledger, leases, self.writer, records, hooks, clock.monotonic):
             try:
                 for name, pool in self._pools.items():
-                    pool.ask_last(await asyncio.to_thread(self._ledger.tried_keys, name, self._lane.number))
-                    self._in_flight.begin(pool.begin_all())
-                await self._in_flight.end()
+                    pool.ask_last(await asyncio.to_thread(ledger.tried_keys, name, number))
+                    self.in_flight.begin(pool.begin_all())
+                await self.in_flight.end()
             finally:
                 for name, pool in self._pools.items():
                     await pool.disconnect()
                     if (keys := pool.to_ask_last()) is not None:
-                        await asyncio.to_thread(self._ledger.keep_tried, name, self._lane.number, keys)
+                        await asyncio.to_thread(ledger.keep_tried, name, number, keys)
 
     async def _start_tasks(self) -> None:
         """Start tasks as long as there is room for them, until all have an outcome."""
+        outcomes = self.shared.outcomes
 
         def has_room(share: float = 1.0) -> bool:
-            return self._driver.expected_bytes < self._room.most_held() * share
+            return self._driver.expected_bytes < self.shared.most_task_bytes * share
 
         while not self._is_over() and not self._is_stopped:
             for service, number in self.feed.recall.counted.items():
                 if number:
-                    self._pools[self._stage.pools[service]].answered_before(service)
+                    self._pools[self.shared.stage.pools[service]].answered_before(service)
             self._has_room = has_room(1.0 if self._has_room else 0.75)
-            groups = self.feed.take(has_room) if self._has_room and not self._room.is_full() else ()
+            groups = self.feed.take(has_room) if self._has_room and not outcomes.is_full else ()
             started = sum(self._driver.start(group, size) for group, size in groups)
+            if started and not self.feed.is_read:
+                outcomes.put(None)  # there is room for further tasks
             if started or not self._has_room:
                 self.wake()  # it may now be worth reading hits, and nothing else may wake their reader
             await (asyncio.sleep(0) if started else self._wait_for_news())  # calls begin meanwhile
-        for warning in self._lookup.warnings():
+        for warning in self.shared.lookup.warnings():
             _logger.warning("%s", warning)
         for pool in self._pools.values():
             pool.close()
@@ -229,15 +190,12 @@ class LaneRun:
     def _is_over(self) -> bool:
         return self.feed.has_ended and not self._driver.open
 
-    def is_held(self) -> bool:
-        return self._writer.problem is not None
-
     def _ask(self, open_call: OpenCall) -> None:
         """Take a call that no other task has requested so far."""
         if open_call.call.service == PAUSE:
-            self._in_flight.begin(self._pause(open_call))
+            self.in_flight.begin(self._pause(open_call))
             return
-        self._tally[Counter.CALLS_PLANNED, open_call.call.service] += 1
+        self.tally[Counter.CALLS_PLANNED, open_call.call.service] += 1
         if self._hits.take(open_call):
             self._news.set()
         else:
@@ -249,9 +207,9 @@ class LaneRun:
             self._driver.settle(open_call, [refusal] * len(open_call.requested_by))
             self._news.set()
             return
-        if self._shared.joins(open_call, partial(self._take_outcome, open_call)):
+        if self.shared.joins(open_call, partial(self._take_outcome, open_call)):
             return
-        self._pools[self._stage.pools[open_call.call.service]].add(open_call)
+        self._pools[self.shared.stage.pools[open_call.call.service]].add(open_call)
         self._has_missed.set()
 
     def _take_outcome(self, open_call: OpenCall, outcome: Reply | CallError) -> None:
@@ -259,7 +217,7 @@ class LaneRun:
             self.failed(open_call, outcome)
             return
         self._recalled(open_call, outcome)
-        self._driver.settle(open_call, [after(value, outcome) for value in open_call.read(outcome)])
+        self._driver.settle(open_call, open_call.read(outcome), outcome)
         self._news.set()
 
     async def _pause(self, open_call: OpenCall) -> None:
@@ -275,20 +233,20 @@ class LaneRun:
             for open_call, reply, outcomes in reads:
                 service = open_call.call.service
                 self._recalled(open_call, reply)
-                self._pools[self._stage.pools[service]].answered_before(service)
+                self._pools[self.shared.stage.pools[service]].answered_before(service)
                 del calls[open_call.call.key or ""]
                 outcomes += open_call.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
-                self._driver.settle(open_call, [after(outcome, reply) for outcome in outcomes])
-                self._shared.ended(open_call.call, reply)
+                self._driver.settle(open_call, outcomes, reply)
+                self.shared.ended(open_call.call, reply)
             self._news.set()
-            while self._room.is_full() and not self._is_stopped and not self._is_over():
+            while self.shared.outcomes.is_full and not self._is_stopped and not self._is_over():
                 await self._wait_for_news()
         for open_call in calls.values():
             self._call(open_call)  # no task can read it any more: make the call
 
     def _recalled(self, open_call: OpenCall, reply: Reply) -> None:
         service = open_call.call.service
-        self._tally[Counter.LEDGER_HITS, service] += 1
+        self.tally[Counter.LEDGER_HITS, service] += 1
         self._recalled_sums.add(service, open_call.positions(), reply.attempts, reply.tokens, hits=1)
 
     async def _look_again(self) -> bool:
@@ -305,29 +263,29 @@ class LaneRun:
         call = open_call.call
         if call.key is not None:
             self._stored_sums.add(call.service, open_call.positions(), reply.attempts, reply.tokens, hits=1)
-            further = (reply.attempts, seconds, self._clock.now(), reply.tokens, call.service)
-            self._writer.add(LedgerEntry(call.key, call.depth, reply.answer, *further))
-            self._shared.added[call.key] = call.depth
-        self._driver.settle(open_call, outcomes)
-        self._shared.ended(call, reply)
+            further = (reply.attempts, seconds, self.shared.clock.now(), reply.tokens, call.service)
+            self.writer.add(LedgerEntry(call.key, call.depth, reply.answer, *further))
+            self.shared.added[call.key] = call.depth
+        self._driver.settle(open_call, outcomes, reply)
+        self.shared.ended(call, reply)
         self._news.set()
 
     def failed(self, open_call: OpenCall, error: CallError) -> None:
         self._driver.settle(open_call, [error] * len(open_call.requested_by))
-        self._shared.ended(open_call.call, error)
+        self.shared.ended(open_call.call, error)
         self._news.set()
 
     def _write_records(self) -> None:
         for record in self.records.values():
             record.write()
-        self._unexpected.write()
+        self.unexpected.write()
 
     def _lane_counts(self, pool: str) -> LaneCounts:
-        services, tally = self._stage.services_of([pool]), self.tally
+        stage, tally = self.shared.stage, self.counts()
+        services = stage.services_of([pool])
         counters = (Counter.LEDGER_HITS, Counter.CALLS_MADE, Counter.CALLS_PLANNED)
         hits, calls, planned = (sum(tally[counter, name] for name in services) for counter in counters)
         planned += self.feed.left if pool == next(iter(self._pools)) else 0
-        stage = self._stage
         usages, stored = (
             tuple((stage.name, stage.model(name) or "", usage) for name, usage in sums.usages() if name in services)
             for sums in (self.sums, self._stored_sums)

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, LaneStopped
-from rankbeam.transforms.clients.calls.attempts import Attempts, after
+from rankbeam.transforms.clients.calls.attempts import Attempts
 from rankbeam.transforms.clients.calls.combined_calls import CallCombiner, CombinedCall
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
-from rankbeam.transforms.clients.calls.lane_context import BudgetReservation, LaneContext
+from rankbeam.transforms.clients.calls.lane_context import BudgetReservation, CallOwner
 from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedError
 from rankbeam.transforms.clients.clock import time_limit
@@ -35,15 +35,13 @@ _WAITING_PER_SLOT = 4  # calls that may pause before another attempt, per call t
 class PoolCalls:
     """Makes the calls of one quota pool in one lane."""
 
-    def __init__(self, quota: Quota, services: Mapping[str, Service], context: LaneContext) -> None:
-        self._quota, self._services, self._owner = quota, services, context.owner
-        self._tally, self._sums, self._in_flight = context.tally, context.sums, context.in_flight
-        self._count_in_flight = context.count_in_flight
-        self._shared, self._unexpected, self._clock = context.shared, context.unexpected, context.clock
-        self._budget = context.shared.budget
+    def __init__(self, quota: Quota, services: Mapping[str, Service], lane: CallOwner) -> None:
+        self._quota, self._services, self._lane = quota, services, lane
+        self._tally, self._sums, self._shared = lane.tally, lane.sums, lane.shared
+        self._budget, self._clock = lane.shared.budget, lane.shared.clock
         self.refused = 0  # calls that were not made because of their cost
-        self.admission = Admission(quota, context.lane, context.clock, context.owner.is_held)
-        self._open = asyncio.Semaphore(quota.slots(context.lane) * (1 + _WAITING_PER_SLOT))
+        self.admission = Admission(quota, lane.number, self._clock, lambda: lane.writer.problem is not None)
+        self._open = asyncio.Semaphore(quota.slots(lane.number) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._waiting: dict[OpenCall, None] = {}
         self._together = CallCombiner()
@@ -54,7 +52,7 @@ class PoolCalls:
         self._misreporting: dict[str, None] = {}
         self._is_closed = False
         self._connections: dict[str, Connection] = {}
-        self._breakers = {service: context.shared.breaker(service, quota.give_up_after_s) for service in services}
+        self._breakers = {service: self._shared.breaker(service, quota.give_up_after_s) for service in services}
         self._answer_breakers: dict[tuple[str, str], Breaker] = {}
         self._recalled: set[str] = set()  # services with answers in the ledger
         for breaker in self._breakers.values():
@@ -139,7 +137,7 @@ class PoolCalls:
                 self._breakers[service].try_first(access)
         if self.remove(open_call):  # otherwise the ledger has answered it meanwhile
             most = getattr(self._connections[service], "texts_per_request", 1)
-            self._in_flight.begin(self._ask(self._together.joined(open_call, self._waiting, most)))
+            self._lane.in_flight.begin(self._ask(self._together.joined(open_call, self._waiting, most)))
         else:
             self._open.release()
             self._next.release()
@@ -178,7 +176,7 @@ class PoolCalls:
             await self._attempt(open_call, attempts)
         except CallError as error:
             if isinstance(error, UnexpectedError):
-                self._unexpected.add(open_call.call.service, error)
+                self._lane.unexpected.add(open_call.call.service, error)
             breaker = self._breakers[open_call.call.service]
             if breaker.access is not None and breaker.first_refusal is error:
                 raise breaker.access.refusal(open_call.call.service, error) from None
@@ -198,7 +196,7 @@ class PoolCalls:
             self._settle(open_call, reply, outcomes, attempts)
         finally:  # the ledger has the answer before the call is no longer in flight
             if attempts.made > before:
-                self._count_in_flight(-1)
+                self._lane.writer.count_in_flight(-1)
 
     def _settle(self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
         seconds, service = attempts.seconds, open_call.call.service
@@ -208,8 +206,7 @@ class PoolCalls:
             self._sums.add(service, part.positions(), part_reply.attempts, part_reply.tokens)
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
-            settled = [after(value, part_reply) for value in values]
-            self._owner.answered(part, part_reply, settled, seconds)
+            self._lane.answered(part, part_reply, values, seconds)
             seconds = 0.0
 
     async def _answer(self, open_call: OpenCall, attempts: Attempts) -> tuple[Reply, list[Any]]:
@@ -226,7 +223,7 @@ class PoolCalls:
                     if is_new:
                         self._next.release()
                     attempts.begin(self._clock.monotonic())
-                    self._count_in_flight(1)
+                    self._lane.writer.count_in_flight(1)
                     self._tally[Counter.RETRIES, service] += not is_new
                     self._tally[Counter.CALLS_MADE, service] += 1
                     reservation.cost = self._cost(most)
@@ -335,7 +332,7 @@ class PoolCalls:
         self._tally[Counter.CALLS_DONE, open_call.call.service] += 1
         self._tally[Counter.CALLS_FAILED, open_call.call.service] += 1
         self.refused += error.kind is FailureKind.OVER_BUDGET
-        self._owner.failed(open_call, error)
+        self._lane.failed(open_call, error)
 
 
 def _report(name: str, breaker: Breaker) -> None:
