@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from rankbeam.transforms.clients.models.attempts import ModelAttempts
 from rankbeam.transforms.clients.models.base import Completion, ModelParameters, Stored, prompt_of, read_answer
+from rankbeam.transforms.clients.models.model_connection import ModelAttempts
 from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind

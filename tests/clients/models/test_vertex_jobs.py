@@ -7,11 +7,11 @@ import pytest
 from google.genai.batches import _BatchJob_from_vertex
 from google.genai.types import BatchJob
 
-from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import Completion, Embedding, Role, read_answer
 from rankbeam.transforms.clients.models.batches.gemini_jobs import GeminiJobs, SentRequests, VertexJobs, service_job
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
+from rankbeam.transforms.clients.models.model_connection import ModelRequest
 from rankbeam.transforms.clients.secrets import Secrets
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.reply import Tokens

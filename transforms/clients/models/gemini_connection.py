@@ -19,13 +19,12 @@ from rankbeam.transforms.clients.clock import time_limit
 from rankbeam.transforms.clients.google.channels import address_of, default_credentials
 from rankbeam.transforms.clients.http.transport import usable_environment
 from rankbeam.transforms.clients.models import gemini_transport
-from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_transport import message_of, translated
-from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart
+from rankbeam.transforms.clients.models.model_connection import ModelConnection, ModelRequest, RequestPart
 from rankbeam.transforms.clients.models.remote import resolve_key
-from rankbeam.transforms.clients.models.replies import ReportedUsage, reply_of, unreadable
+from rankbeam.transforms.clients.models.replies import ReportedUsage, unreadable
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
 from rankbeam.transforms.records.judging.answers import estimated_tokens
@@ -71,7 +70,7 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
     return GeminiConnection(parameters, secrets, client, session)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class GeminiConnection(ModelConnection):
     """An open client of the service."""
 
@@ -95,8 +94,6 @@ class GeminiConnection(ModelConnection):
         await self.session.close()
 
     async def answer(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
-        parts, sent = self.parts(request, prompt), request.texts.system + request.texts.user
-        thinking = self.parameters.thinking if prompt.thinking is None else prompt.thinking
         config = self.config(request, prompt, timeout_s)
 
         async def send() -> Reply:
@@ -105,22 +102,22 @@ class GeminiConnection(ModelConnection):
             )
             return self.reply(response, request)
 
-        return await self._send(send, sent, timeout_s, parts, thinking)
+        return await self._send(send, request.text, timeout_s, self.parts(request, prompt), self._thinking(prompt))
 
     def reply(self, response: Any, request: ModelRequest) -> Reply:
-        sent, usage = request.texts.system + request.texts.user, _usage(response.usage_metadata)
-        stored = _stored_answer(response, self.secrets.hide)
-        if stored is None:
+        usage = _usage(response.usage_metadata)
+        if (stored := _stored_answer(response, self.secrets.hide)) is None:
             problem = "the answer has no candidate"
-            raise CallError(FailureKind.MALFORMED, problem, tokens=self.charges.of(usage, sent))
-        limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
-        return Reply(stored.written(), self.charges.of(usage, sent, stored.text or "", limit))
+            raise CallError(FailureKind.MALFORMED, problem, tokens=self.charges.of(usage, request.text))
+        return self.reply_with(stored, usage, request)
+
+    def _thinking(self, prompt: Prompt) -> int | None:
+        return self.parameters.thinking if prompt.thinking is None else prompt.thinking
 
     def config(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Any:
         from google.genai import types
 
-        parts = self.parts(request, prompt)
-        thinking = self.parameters.thinking if prompt.thinking is None else prompt.thinking
+        parts, thinking = self.parts(request, prompt), self._thinking(prompt)
         system, schema = self.system_and_schema(request, prompt, parts)
         return types.GenerateContentConfig(
             system_instruction=system or None,
@@ -159,8 +156,7 @@ class GeminiConnection(ModelConnection):
         """The reply with some vectors; `counts` has the number of tokens of each text, if known."""
         known = [count for count in counts if count is not None]
         usage = ReportedUsage(sum(known) if len(known) == len(counts) else None)
-        tokens = self.charges.of(usage, "".join(texts))
-        return reply_of(self.vectors.read(vectors, texts, tokens), texts, tokens, self.parameters.model)
+        return self.reply_with_vectors(vectors, texts, usage, self.parameters.model)
 
     def translated(self, error: Exception) -> CallError:
         """A library error that is not about a call."""

@@ -4,21 +4,31 @@ It learns from refusals which optional parts of requests the service refuses, an
 content key never depends on them: it holds the configured values.
 """
 
+import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
-from rankbeam.transforms.clients.models.base import embedded_text, prompts_of
+from rankbeam.transforms.clients.models.base import (
+    MAX_TOKENS,
+    Completion,
+    Stored,
+    embedded_text,
+    prompts_of,
+    read_answer,
+)
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.clients.models.replies import Charges, Vectors
+from rankbeam.transforms.clients.models.replies import Charges, ReportedUsage, Vectors, reply_of
 from rankbeam.transforms.clients.secrets import Secrets
-from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.records.calls.prompt import EMBED, Prompt, RenderedPrompt
+from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.reply import Reply
 
 BOUNDS = ("minimum", "maximum", "minItems", "maxItems")
@@ -111,7 +121,78 @@ def without_bounds(schema: Mapping[str, Any]) -> dict[str, Any]:
     return relaxed
 
 
+_LEAST_TEMPERATURE = 0.2
+_SEEDS_OF_A_SAMPLE = 100
+_MOST_KEPT = 10_000
+_REPAIR = "Your last answer to this could not be used: {problem}. Answer again, in exactly the form that is asked for."
+_UNKNOWN = "it did not have the form that is asked for"
+
+
 @dataclass(frozen=True)
+class ModelRequest:
+    """One attempt at a prompt."""
+
+    texts: RenderedPrompt
+    max_output_tokens: int
+    temperature: float
+    seed: int | None  # None to send no seed
+
+    @property
+    def text(self) -> str:
+        """The whole text, of which a service counts the tokens."""
+        return self.texts.system + self.texts.user
+
+
+class ModelAttempts:
+    """Changes a prompt that is sent again: a larger limit if the answer was cut, a repair if its form was wrong.
+
+    Without them, the same prompt to the same model at temperature 0 would fail in the same way, and cost as much each
+    time. For a prompt that another process sent, both remedies apply.
+    """
+
+    def __init__(self) -> None:
+        # By prompt: whether an answer was cut, and the problem of other answers, None if there was none.
+        self._troubles: OrderedDict[str, tuple[bool, str | None]] = OrderedDict()
+
+    def ask(self, payload: str, prompt: Prompt, attempt: int) -> ModelRequest:
+        seed = None if prompt.seed is None else prompt.seed + _SEEDS_OF_A_SAMPLE * prompt.sample
+        first = ModelRequest(prompt.rendered(), prompt.max_output_tokens, prompt.temperature, seed)
+        if attempt == 1:
+            return first
+        was_cut, problem = self._troubles.get(_name(payload), (True, _UNKNOWN))
+        longer = replace(first, max_output_tokens=first.max_output_tokens * (2 if was_cut else 1))
+        if problem is None:
+            return longer
+        repair = _REPAIR.format(problem=problem)
+        return replace(
+            longer,
+            texts=replace(first.texts, user=f"{first.texts.user}\n\n{repair}"),
+            temperature=max(first.temperature, _LEAST_TEMPERATURE),
+            seed=None if seed is None else seed + attempt - 1,
+        )
+
+    def answered(self, payload: str, prompt: Prompt, answer: str) -> None:
+        """Record what is wrong with an answer, for the next attempt."""
+        name = _name(payload)
+        try:
+            content = read_answer(answer)
+            if isinstance(content, Completion) and (step := step_of(prompt.step)) is not None:
+                step.read(prompt.values, content.text)
+        except CallError as error:
+            was_cut, problem = self._troubles.pop(name, (False, None))
+            problem = error.message if error.kind is FailureKind.MALFORMED else problem
+            self._troubles[name] = was_cut or error.kind is FailureKind.TRUNCATED, problem
+            if len(self._troubles) > _MOST_KEPT:
+                self._troubles.popitem(last=False)
+        else:
+            self._troubles.pop(name, None)
+
+
+def _name(payload: str) -> str:
+    return hashlib.sha256(payload.encode()).hexdigest()
+
+
+@dataclass(eq=False)
 class ModelConnection(ABC):
     """A connection that counts tokens, and learns which parts of requests its model refuses."""
 
@@ -126,10 +207,10 @@ class ModelConnection(ABC):
     """Parts that every request has, unless the model refused them."""
 
     def __post_init__(self) -> None:
-        model, charges = self.parameters, Charges(self.parameters.scope())
-        object.__setattr__(self, "charges", charges)
-        object.__setattr__(self, "refusals", Refusals(model.scope(), charges.warnings))
-        object.__setattr__(self, "vectors", Vectors(model.scope(), model.dimensions, model.most_texts))
+        model, scope = self.parameters, self.parameters.scope()
+        self.charges = Charges(scope)
+        self.refusals = Refusals(scope, self.charges.warnings)
+        self.vectors = Vectors(scope, model.dimensions, model.most_texts)
 
     @property
     def warnings(self) -> list[str]:
@@ -160,6 +241,16 @@ class ModelConnection(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close all connections."""
+
+    def reply_with(self, stored: Stored, usage: ReportedUsage, request: ModelRequest) -> Reply:
+        """The reply with an answer; one that was cut short is charged with all tokens that it might have."""
+        limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
+        return Reply(stored.written(), self.charges.of(usage, request.text, stored.text or "", limit))
+
+    def reply_with_vectors(self, rows: Any, texts: Sequence[str], usage: ReportedUsage, version: str) -> Reply:
+        """The reply with embeddings; if there are several texts, with a part for each."""
+        tokens = self.charges.of(usage, "".join(texts))
+        return reply_of(self.vectors.read(rows, texts, tokens), texts, tokens, version)
 
     def parts(self, request: ModelRequest, prompt: Prompt) -> frozenset[RequestPart]:
         """The parts of a request that the model might refuse, but has not refused so far."""

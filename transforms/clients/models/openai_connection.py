@@ -11,12 +11,11 @@ import httpx
 
 from rankbeam.transforms.clients.clock import time_limit
 from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, read_body, wait_in
-from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
-from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart
+from rankbeam.transforms.clients.models.model_connection import ModelConnection, ModelRequest, RequestPart
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.remote import resolve_key
-from rankbeam.transforms.clients.models.replies import MOST_BYTES, ReportedUsage, found_among, object_of, reply_of
+from rankbeam.transforms.clients.models.replies import MOST_BYTES, ReportedUsage, found_among, object_of
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import estimated_tokens
@@ -53,7 +52,7 @@ class _Response:
     body: bytes
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class OpenAiConnection(ModelConnection):
     """An open client of a service."""
 
@@ -80,22 +79,19 @@ class OpenAiConnection(ModelConnection):
         return parts - _FORM if self.parameters.schema_in == "prompt" else parts
 
     async def answer(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
-        sent, parts = request.texts.system + request.texts.user, self.parts(request, prompt)
-        response = await self._post("/chat/completions", self.body(request, prompt), sent, timeout_s)
+        parts = self.parts(request, prompt)
+        response = await self._post("/chat/completions", self.body(request, prompt), request.text, timeout_s)
         if response.status in (400, 422):
             block = _block(response.body)
             if block is not None:
                 stored = Stored(None, "prompt", self.secrets.hide(block), "")
-                return Reply(stored.written(), Tokens(estimated_tokens(sent)))
+                return Reply(stored.written(), Tokens(estimated_tokens(request.text)))
             if self.refusals.learn(_message(response.body), parts):
                 raise CallError(FailureKind.INVALID, self._response_text(response), changes_form=True)
-        return self.reply(self._object(response, sent), request, prompt)
+        return self.reply(self._object(response, request.text), request, prompt)
 
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
-        sent = request.texts.system + request.texts.user
-        stored = self._stored_answer(body, prompt, sent)
-        limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
-        return Reply(stored.written(), self.charges.of(_usage(body), sent, stored.text or "", limit))
+        return self.reply_with(self._stored_answer(body, prompt, request.text), _usage(body), request)
 
     def body(self, request: ModelRequest, prompt: Prompt) -> dict[str, Any]:
         parameters, form, parts = self.parameters, {}, self.parts(request, prompt)
@@ -134,9 +130,7 @@ class OpenAiConnection(ModelConnection):
 
     def embeddings(self, body: Mapping[str, Any], texts: list[str]) -> Reply:
         self._refuse_error(None if body.get("data") else body.get("error"))
-        tokens, version = self.charges.of(_usage(body), "".join(texts)), self._version(body)
-        vectors = self.vectors.read(_rows(body.get("data")), texts, tokens)
-        return reply_of(vectors, texts, tokens, version)
+        return self.reply_with_vectors(_rows(body.get("data")), texts, _usage(body), self._version(body))
 
     async def object(self, method: str, path: str, timeout_s: float = 120.0, **body: Any) -> dict[str, Any]:
         """Send a request with a body as httpx takes it, and receive an object."""

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import IO, Any, TypeVar
 
 from rankbeam.transforms.clients.models import gemini_connection
-from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import embedded_text
 from rankbeam.transforms.clients.models.batches.service import BatchRow, KeyedLine, ServiceJob, object_in
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
+from rankbeam.transforms.clients.models.model_connection import ModelRequest
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind

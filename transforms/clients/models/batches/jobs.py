@@ -18,7 +18,6 @@ from functools import partial
 
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger.waiting import GIVEN_UP, BatchJobRecord, PendingCall
-from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
 from rankbeam.transforms.clients.models.base import Completion, Stored, prompt_of, read_answer
 from rankbeam.transforms.clients.models.batch_settings import ITEM, can_prove, with_item
 from rankbeam.transforms.clients.models.batches.service import (
@@ -29,7 +28,7 @@ from rankbeam.transforms.clients.models.batches.service import (
     object_in,
     spool_lines,
 )
-from rankbeam.transforms.clients.models.model_connection import RequestPart
+from rankbeam.transforms.clients.models.model_connection import ModelAttempts, ModelRequest, RequestPart
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError

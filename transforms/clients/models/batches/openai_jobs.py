@@ -10,9 +10,9 @@ import httpx
 
 from rankbeam.transforms.clients.http.transport import error_of, kind_of_status
 from rankbeam.transforms.clients.models import openai_connection
-from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import embedded_text
 from rankbeam.transforms.clients.models.batches.service import BatchRow, KeyedLine, ServiceJob, lines_of, object_in
+from rankbeam.transforms.clients.models.model_connection import ModelRequest
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection, message_of, value_at
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
