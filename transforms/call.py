@@ -66,11 +66,8 @@ class FailureLimit:
         )
 
 
-Shard = tuple[Pools, int]
-"""Connected quota pools, and a part of their tasks."""
-
-LaneKey = tuple[Pools, int]
-"""Connected quota pools, and one of their lanes."""
+PoolsKey = tuple[Pools, int]
+"""Connected quota pools, and a shard of their tasks, or one of their lanes."""
 
 FAILED, RECALLED, USAGE, WARNINGS = "failed", "recalled", "usage", "warnings"
 _REPORT_EVERY_S = 0.1
@@ -103,7 +100,7 @@ class CallServices(beam.PTransform):
             tasks
             | "DistinctTasks" >> DistinctTasks(self.stage)
             | "DivideAmongLanes"
-            >> beam.FlatMap(divide_among_lanes, self.stage).with_output_types(tuple[LaneKey, Reference])
+            >> beam.FlatMap(divide_among_lanes, self.stage).with_output_types(tuple[PoolsKey, Reference])
             | "GroupByLane" >> beam.GroupByKey()
             | "Call"
             >> beam.ParDo(CallFn(self.stage, self.ledger), beam.pvalue.AsSingleton(self.summary), *used)
@@ -124,29 +121,29 @@ class DistinctTasks(beam.PTransform):
 
     stage: Stage
 
-    def expand(self, tasks: beam.PCollection[TaskBatch]) -> beam.PCollection[tuple[Shard, pa.RecordBatch]]:
+    def expand(self, tasks: beam.PCollection[TaskBatch]) -> beam.PCollection[tuple[PoolsKey, pa.RecordBatch]]:
         return (
             tasks
-            | "Shard" >> beam.FlatMap(shard_tasks, self.stage.connected()).with_output_types(tuple[Shard, Reference])
+            | "Shard" >> beam.FlatMap(shard_tasks, self.stage.connected()).with_output_types(tuple[PoolsKey, Reference])
             | "GroupByShard" >> beam.GroupByKey()
-            | "Distinct" >> beam.FlatMap(distinct).with_output_types(tuple[Shard, pa.RecordBatch])
+            | "Distinct" >> beam.FlatMap(distinct).with_output_types(tuple[PoolsKey, pa.RecordBatch])
         )
 
 
-def shard_tasks(element: TaskBatch, pools: Mapping[str, Pools]) -> Iterator[tuple[Shard, Reference]]:
+def shard_tasks(element: TaskBatch, pools: Mapping[str, Pools]) -> Iterator[tuple[PoolsKey, Reference]]:
     work, batch = element
     for shard, rows in task_batches.shard_batch(batch):
         yield (pools[work], shard), Reference.to(rows)
 
 
-def distinct(element: tuple[Shard, Iterable[Reference]]) -> Iterator[tuple[Shard, pa.RecordBatch]]:
+def distinct(element: tuple[PoolsKey, Iterable[Reference]]) -> Iterator[tuple[PoolsKey, pa.RecordBatch]]:
     """A shard's tasks, with one row for each name."""
     shard, references = element
     for batch in task_batches.distinct(references):
         yield shard, batch
 
 
-def divide_among_lanes(element: tuple[Shard, pa.RecordBatch], stage: Stage) -> Iterator[tuple[LaneKey, Reference]]:
+def divide_among_lanes(element: tuple[PoolsKey, pa.RecordBatch], stage: Stage) -> Iterator[tuple[PoolsKey, Reference]]:
     """Distinct tasks of a shard, keyed by lane: each lane gets its share, in proportion to the quota."""
     (pools, first), batch = element
     quota = stage.in_lanes(pools)[pools[0]]
@@ -163,12 +160,12 @@ class CallFn(beam.DoFn):
         self._stage, self._ledger = stage, ledger
 
     def start_bundle(self) -> None:
-        self._lanes: list[tuple[LaneKey, Iterable[Reference]]] = []
+        self._lanes: list[tuple[PoolsKey, Iterable[Reference]]] = []
         self._queries = 0
         self._earlier: Sequence[Usage] = ()
 
     def process(
-        self, element: tuple[LaneKey, Iterable[Reference]], summary: DatasetSummary, earlier: Sequence[Usage] = ()
+        self, element: tuple[PoolsKey, Iterable[Reference]], summary: DatasetSummary, earlier: Sequence[Usage] = ()
     ) -> Iterator[CallAnswer]:
         """Take a lane; a bundle's lanes begin together, once all input that could fail has been read."""
         self._earlier = earlier

@@ -33,7 +33,7 @@ from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.gates import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
-from rankbeam.transforms.clients.models.batch_settings import Batch
+from rankbeam.transforms.clients.models.remote import Batch
 from rankbeam.transforms.clients.retrievers.applications.ask import AdkApplication, ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route

@@ -8,7 +8,6 @@ queries ─► deal by retriever and share ─► retrieve
                        prepare (once) ───────┘
 """
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,6 @@ from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import CallError, Failure, InputError
-from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.plug_ins import blame_component, class_name
 from rankbeam.transforms.records.queries import Documents, Embeddings, Query, Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
@@ -221,17 +219,3 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
     documents = documents_of([ranking for _, ranking in rankings], top_k)
     query_ids = pa.array([query_id for query_id, _ in rankings], pa.string())
     return pa.RecordBatch.from_arrays([query_ids, documents], schema=columns.RETRIEVED)
-
-
-def is_cut(source: int, evaluation: Evaluation) -> bool:
-    configurations, plans = evaluation.configurations, (entry.rerank for entry in evaluation.sources)
-    by_rerankers = (plan.distance for plan in plans if plan is not None and plan.source == source)
-    distances = (configuration.distance for configuration in configurations if configuration.source == source)
-    return any(distance is not None for distance in (*distances, *by_rerankers))
-
-
-def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """The reason why a threshold cannot be applied to an answer; None if it can."""
-    if is_cut(source, evaluation) and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
-        return "a document of the answer has no score, so it cannot be compared with the threshold"
-    return None

@@ -1,5 +1,6 @@
 """Call remote retrievers, and collect rankings from their answers."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,8 +34,6 @@ from rankbeam.transforms.retrieve.local import (
     STAGE,
     BucketFailures,
     batch_of,
-    cannot_be_cut,
-    is_cut,
 )
 
 _RECALLED_AT_ONCE = 4096  # rankings of all buckets
@@ -106,8 +105,8 @@ class CollectRankingsFn(beam.DoFn):
 
     def collect(self, ranking: Ranking, source: int, subjects: list[Subject]) -> Iterator[object]:
         """Add a ranking for subjects; yield full batches, and failures if the ranking is unusable."""
-        problem = unusable(ranking, source, self._evaluation)
-        uncut = cannot_be_cut(ranking, source, self._evaluation) if problem is None else None
+        problem = _unusable(ranking, source, self._evaluation)
+        uncut = _cannot_be_cut(ranking, source, self._evaluation) if problem is None else None
         for subject in subjects:
             key = (subject.bucket, source)
             if (wrong := problem or uncut) is not None:
@@ -178,7 +177,7 @@ class CollectRecalledFn(beam.DoFn):
             codes = doc_ids.indices.to_numpy() + pc.list_parent_indices(documents).to_numpy() * len(doc_ids.dictionary)
             if len(np.unique(codes)) < len(codes):
                 return True
-        return is_cut(source, self._evaluation) and flat.field("score").null_count > 0
+        return _is_cut(source, self._evaluation) and flat.field("score").null_count > 0
 
     def _batches(self, source: int) -> Iterator[SourceRows]:
         """The waiting rows, as one batch for each bucket."""
@@ -190,12 +189,26 @@ class CollectRecalledFn(beam.DoFn):
             yield int(buckets[here[0]]), (source, rows.take(pa.array(here)))
 
 
-def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
+def _unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
     source_evaluation = evaluation.sources[source]
     doc_ids = ranking.doc_ids[: source_evaluation.top_k]
     if source_evaluation.refuse_repeats and len(set(doc_ids)) < len(doc_ids):
         again = next(name for place, name in enumerate(doc_ids) if name in doc_ids[:place])
         return f"{again!r} occurs twice in the answer; with dataset.unit: document, the best rank of a document counts"
+    return None
+
+
+def _is_cut(source: int, evaluation: Evaluation) -> bool:
+    configurations, plans = evaluation.configurations, (entry.rerank for entry in evaluation.sources)
+    by_rerankers = (plan.distance for plan in plans if plan is not None and plan.source == source)
+    distances = (configuration.distance for configuration in configurations if configuration.source == source)
+    return any(distance is not None for distance in (*distances, *by_rerankers))
+
+
+def _cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
+    """The reason why a threshold cannot be applied to an answer; None if it can."""
+    if _is_cut(source, evaluation) and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
+        return "a document of the answer has no score, so it cannot be compared with the threshold"
     return None
 
 

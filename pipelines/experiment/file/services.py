@@ -8,10 +8,9 @@ from rankbeam.pipelines.config.references import hint_of
 from rankbeam.pipelines.config.sections import parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
-from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.models.onnx import Onnx
-from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.clients.models.remote import Batch, RemoteModel
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 

@@ -146,7 +146,7 @@ class PoolCalls:
         """Make attempts until there is an answer, or another attempt would not help."""
         attempts = Attempts()
         try:
-            while (pause_s := await self._pause_after(open_call, attempts)) is not None:
+            while (pause_s := await self._attempt(open_call, attempts)) is not None:
                 await self.admission.pause(pause_s)
         except CallError as error:
             if attempts.made and open_call.call.key is not None:
@@ -170,10 +170,13 @@ class PoolCalls:
             self._open.release()
 
     # Each call of Tenacity's loop would leave a reference cycle of some twenty objects until Python collects garbage.
-    async def _pause_after(self, open_call: OpenCall, attempts: Attempts) -> float | None:
+    async def _attempt(self, open_call: OpenCall, attempts: Attempts) -> float | None:
         """Make an attempt; returns the pause before the next one, or None after an answer."""
+        before = attempts.made
         try:
-            await self._attempt(open_call, attempts)
+            reply, outcomes = await self._answer(open_call, attempts)
+            self._settle(open_call, reply, outcomes, attempts)
+            return None
         except CallError as error:
             if isinstance(error, UnexpectedError):
                 self._lane.unexpected.add(open_call.call.service, error)
@@ -187,13 +190,6 @@ class PoolCalls:
             if attempts.counted >= self._quota.attempts or would_begin - attempts.began >= self._quota.give_up_after_s:
                 raise
             return pause_s
-        return None
-
-    async def _attempt(self, open_call: OpenCall, attempts: Attempts) -> None:
-        before = attempts.made
-        try:
-            reply, outcomes = await self._answer(open_call, attempts)
-            self._settle(open_call, reply, outcomes, attempts)
         finally:  # the ledger has the answer before the call is no longer in flight
             if attempts.made > before:
                 self._lane.writer.count_in_flight(-1)

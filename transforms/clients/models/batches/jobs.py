@@ -19,7 +19,6 @@ from functools import partial
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger.waiting import GIVEN_UP, BatchJobRecord, PendingCall
 from rankbeam.transforms.clients.models.base import Completion, Stored, prompt_of, read_answer
-from rankbeam.transforms.clients.models.batch_settings import ITEM, can_prove, with_item
 from rankbeam.transforms.clients.models.batches.service import (
     BatchRow,
     BatchService,
@@ -29,7 +28,7 @@ from rankbeam.transforms.clients.models.batches.service import (
     spool_lines,
 )
 from rankbeam.transforms.clients.models.model_connection import ModelAttempts, ModelRequest, RequestPart
-from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.clients.models.remote import ITEM, RemoteModel, can_prove, with_item
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.judging.registry import step_of

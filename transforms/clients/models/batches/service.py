@@ -8,9 +8,8 @@ from importlib import import_module
 from typing import IO, Any, NamedTuple, Protocol
 
 from rankbeam.transforms.clients.ledger.waiting import PendingCall
-from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.model_connection import ModelConnection, ModelRequest
-from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.clients.models.remote import Batch, RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError
