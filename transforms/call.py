@@ -2,6 +2,11 @@
 
 Tasks that use connected quota pools are divided among lanes, usually one. A lane is one element after a GroupByKey, so
 one worker at a time paces it, and the whole job stays within the quota, no matter how many workers there are.
+
+The way of a task, by modules of `clients.calls`:
+
+fanout ─► feed ─► lanes ─► driver: calls of a step ─┬─► hits: the ledger answers ──────────────┬─► driver ─► outcome
+                                                    └─► pool_calls ─► admission ─► connection ─┘
 """
 
 import logging
@@ -9,7 +14,6 @@ import time
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -20,7 +24,6 @@ from apache_beam.transforms.window import GlobalWindows
 from rankbeam.transforms.clients.calls import task_batches
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed, Recall
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
@@ -176,8 +179,8 @@ class CallFn(beam.DoFn):
     def finish_bundle(self) -> Iterator[object]:
         fan_out = FanOut(self._stage.after(self._earlier), self._ledger)
         for (pools, lane), references in self._lanes:
-            recall = Recall(self._stage.works, partial(_batches, references))
-            fan_out.begin(Lane(pools, lane), Feed(recall.missed(), recall=recall))
+            recall = Recall(self._stage.works, references)
+            fan_out.begin(pools, lane, Feed(recall.missed(), recall=recall))
         is_last = self._stage.batch is None or not self._stage.batch.parks
         limit = FailureLimit(self._stage.max_failure_rate if is_last else 1.0, self._queries)
         reported_at = 0.0
@@ -252,10 +255,6 @@ def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
         return usage
     calls = usage.calls + sum(use.calls for use in pool_uses)
     return replace(usage, calls=calls, ledger_hits=max(0, usage.ledger_hits - sum(use.answered for use in pool_uses)))
-
-
-def _batches(references: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
-    return (reference.batch() for reference in references)
 
 
 def _report(counts: Counts) -> None:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, rows_in
 from rankbeam.transforms.clients.ledger import Ledger
@@ -150,7 +149,7 @@ def run_all(
     with VirtualClock() if clock is None else nullcontext(clock) as virtual:
         fan_out = FanOut(stage(services, replace(quota, lanes=len(lanes))), Ledger(str(folder)), virtual)
         for number, tasks in enumerate(lanes):
-            fan_out.begin(Lane(("pool",), number), feed(tasks))
+            fan_out.begin(("pool",), number, feed(tasks))
         outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     return outcomes, fan_out
 

@@ -16,7 +16,6 @@ from support.services import Echo, feed, stage, task
 from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lane_context import Budget
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Prices, Quota
@@ -130,7 +129,7 @@ def spent(service: Wordy, budget: float, questions: int, folder: Path, lanes: in
     with VirtualClock() as clock:
         fan_out = FanOut(replace(stage({"echo": service}, quota), budget=budget), Ledger(str(folder)), clock)
         for lane in range(lanes):
-            fan_out.begin(Lane(("pool",), lane), feed([task(f"q{lane}.{number}") for number in range(questions)]))
+            fan_out.begin(("pool",), lane, feed([task(f"q{lane}.{number}") for number in range(questions)]))
         outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     return [outcome.failure.kind if isinstance(outcome, FailedTask) else None for outcome in outcomes]
 
@@ -182,7 +181,7 @@ def test_what_one_lane_does_not_need_another_of_its_process_spends(tmp_path: Pat
     with VirtualClock() as clock:
         fan_out = FanOut(replace(stage({"echo": service}, quota), budget=20.0), Ledger(str(tmp_path)), clock)
         for lane, calls in enumerate((2, 30)):
-            fan_out.begin(Lane(("pool",), lane), feed([task(f"q{lane}.{number}") for number in range(calls)]))
+            fan_out.begin(("pool",), lane, feed([task(f"q{lane}.{number}") for number in range(calls)]))
         outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     assert len(service.begun) == 20
     refused = [outcome.failure.kind for outcome in outcomes if isinstance(outcome, FailedTask)]

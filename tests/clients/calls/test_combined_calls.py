@@ -15,7 +15,6 @@ from support.standins.models import embedding, tokens
 
 from rankbeam.transforms.clients.calls.combined_calls import divide_tokens
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, prompts_of
@@ -90,7 +89,7 @@ def embedded(
         fan_out = FanOut(
             Stage("embed", {"e": work}, {"e": parameters}, {"e": "pool"}, quotas, {}), _ledger(folder), clock
         )
-        fan_out.begin(Lane(("pool",), 0), feed(tasks))
+        fan_out.begin(("pool",), 0, feed(tasks))
         outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     return outcomes, fan_out
 

@@ -13,7 +13,6 @@ from support.services import FAST, Echo, Script, WorkerGone, failing, feed, make
 from rankbeam.transforms.clients.calls import fanout, lane_context
 from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -308,7 +307,7 @@ def test_a_lane_that_fails_stops_the_others(tmp_path: Path) -> None:
 def test_a_caller_that_stops_taking_outcomes_pays_for_nothing_more(clock: VirtualClock, tmp_path: Path) -> None:
     service = Echo()
     fan_out = FanOut(stage({"echo": service}, Quota(requests_per_minute=100 * 60)), Ledger(str(tmp_path)), clock)
-    fan_out.begin(Lane(("pool",), 0), feed([task(f"q{i}") for i in range(9000)]))
+    fan_out.begin(("pool",), 0, feed([task(f"q{i}") for i in range(9000)]))
     outcomes = fan_out.outcomes()
     assert next(outcome for outcome in outcomes if outcome is not None)
     outcomes.close()
@@ -321,7 +320,7 @@ def test_a_lane_that_begins_after_the_stop_makes_no_call(clock: VirtualClock, tm
     service = Echo()
     fan_out = FanOut(stage({"echo": service}), Ledger(str(tmp_path)), clock)
     fanout.stop_all(grace_s=0)
-    fan_out.begin(Lane(("pool",), 0), feed([task("q")]))
+    fan_out.begin(("pool",), 0, feed([task("q")]))
     with pytest.raises(LaneStopped):
         list(fan_out.outcomes())
     assert not service.begun
@@ -330,7 +329,7 @@ def test_a_lane_that_begins_after_the_stop_makes_no_call(clock: VirtualClock, tm
 def test_all_fan_outs_that_run_are_stopped_together(clock: VirtualClock, tmp_path: Path) -> None:
     service = Echo(taking(0.3))
     fan_out = FanOut(stage({"echo": service}, Quota(requests_per_minute=600)), Ledger(str(tmp_path)), clock)
-    fan_out.begin(Lane(("pool",), 0), feed([task(f"q{i}") for i in range(50)]))
+    fan_out.begin(("pool",), 0, feed([task(f"q{i}") for i in range(50)]))
     outcomes = fan_out.outcomes()
     while not service.open:
         next(outcomes)
@@ -345,7 +344,7 @@ def test_all_fan_outs_that_run_are_stopped_together(clock: VirtualClock, tmp_pat
 
 def test_a_caller_that_waits_can_report_progress_every_quarter_of_a_second(clock: VirtualClock, tmp_path: Path) -> None:
     fan_out = FanOut(stage({"echo": Echo(taking(10))}), Ledger(str(tmp_path)), clock)
-    fan_out.begin(Lane(("pool",), 0), feed([task("q")]))
+    fan_out.begin(("pool",), 0, feed([task("q")]))
     times = [clock.monotonic() for outcome in fan_out.outcomes() if outcome is None]
     assert max(later - earlier for earlier, later in pairwise(times)) == pytest.approx(0.25)
     assert len(times) < 50
@@ -372,7 +371,7 @@ def test_stopping_keeps_what_was_answered_and_lets_calls_in_flight_end(clock: Vi
     service = Echo(taking(0.3))
     fan_out = FanOut(stage({"echo": service}, Quota(requests_per_minute=100 * 60)), Ledger(str(tmp_path)), clock)
     calls = [task(f"q{i}") for i in range(1000)]
-    fan_out.begin(Lane(("pool",), 0), feed(calls))
+    fan_out.begin(("pool",), 0, feed(calls))
     taken, outcomes = 0, fan_out.outcomes()
     while taken < 70:
         taken += next(outcomes) is not None

@@ -19,7 +19,6 @@ from support.strategies import lists_up_to
 from rankbeam.transforms.clients.calls import fanout, hits, lane_context, lanes
 from rankbeam.transforms.clients.calls import feed as feeds
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -76,7 +75,7 @@ def run(shares: Sequence[Sequence[Task]], folder: str) -> tuple[dict[str, Any], 
     with VirtualClock() as clock:
         fan_out = FanOut(stage, Ledger(folder), clock)
         for number, tasks in enumerate(shares):
-            fan_out.begin(Lane(("pool",), number), feed(tasks))
+            fan_out.begin(("pool",), number, feed(tasks))
         idle = 0
         for outcome in fan_out.outcomes():
             idle = idle + 1 if outcome is None else 0

@@ -12,7 +12,6 @@ from support.services import Echo, failing, feed, stage, task
 
 from rankbeam.testing import FakeRequest, FakeService, Quota, VirtualClock, call_all
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, Unreachable
@@ -75,7 +74,7 @@ def test_the_calls_that_wait_behind_a_refused_first_one_do_not_fail(tmp_path: Pa
     service, outcomes = Refusing(failing(FailureKind.PERMISSION, 1)), list[Any]()
     with VirtualClock() as clock:
         fan_out = FanOut(stage({"echo": service}, QUOTA), Ledger(str(tmp_path)), clock)
-        fan_out.begin(Lane(("pool",), 0), feed([task(f"q{number}") for number in range(CALLS)]))
+        fan_out.begin(("pool",), 0, feed([task(f"q{number}") for number in range(CALLS)]))
         with pytest.raises(InputError, match="refused the first call"):
             outcomes.extend(filter(None, fan_out.outcomes()))
     assert outcomes == []  # as failures they would be reported, as if the run went on

@@ -12,7 +12,7 @@ from rankbeam.pipelines.experiment.file.quotas import QuotaModel, quota_of
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lane_context import FanOutContext
-from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun
+from rankbeam.transforms.clients.calls.lanes import LaneRun
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, groups_in, rows_in
 from rankbeam.transforms.clients.ledger import Ledger
@@ -70,7 +70,7 @@ def test_tasks_are_read_as_others_are_done(lanes: int, clock: VirtualClock, tmp_
     fan_out = FanOut(stage, Ledger(str(tmp_path)), clock)
     rows = rows_in(batches_of(tasks()))
     for lane in range(lanes):
-        fan_out.begin(Lane(("pool",), lane), Feed(counted(rows), TASKS // lanes))
+        fan_out.begin(("pool",), lane, Feed(counted(rows), TASKS // lanes))
     taken = most = 0
     for outcome in fan_out.outcomes():
         most = max(most, read - taken)
@@ -95,7 +95,7 @@ def test_a_second_run_ends_wherever_the_memory_of_its_tasks_is_full(
             {},
         )
         fan_out = FanOut(stage, Ledger(str(tmp_path)), clock)
-        fan_out.begin(Lane(("pool",), 0), Feed(rows_in(batches_of(tasks(number))), number))
+        fan_out.begin(("pool",), 0, Feed(rows_in(batches_of(tasks(number))), number))
         outcomes: list[bool] = []
         for outcome in fan_out.outcomes():
             outcomes.append(outcome is not None)
@@ -146,7 +146,7 @@ def test_tasks_that_grow_stay_within_the_memory_of_open_tasks_also_if_the_ledger
         rows = (
             Task(f"t{number}", "grow", number, (Subject("judged", f"q{number}", 0, (0,)),)) for number in range(300)
         )
-        fan_out.begin(Lane(("pool",), 0), Feed(rows_in(batches_of(rows)), 300))
+        fan_out.begin(("pool",), 0, Feed(rows_in(batches_of(rows)), 300))
         assert sum(outcome is not None for outcome in fan_out.outcomes()) == 300
         most.append(work.open_bytes[1])
     assert max(most) < 80 << 20
@@ -155,7 +155,7 @@ def test_tasks_that_grow_stay_within_the_memory_of_open_tasks_also_if_the_ledger
 def test_lanes_have_equal_shares_of_the_memory_for_open_tasks(clock: VirtualClock, tmp_path: Path) -> None:
     shared = FanOutContext(stage({"echo": Echo()}, Quota(600, lanes=4)), Ledger(str(tmp_path)), clock, print)
     for lane in range(4):
-        LaneRun(Lane(("pool",), lane), feed([]), shared)
+        LaneRun(("pool",), lane, feed([]), shared)
     assert shared.most_task_bytes == 16 << 20
 
 

@@ -13,7 +13,6 @@ from support.services import FAST, Echo, WorkerGone, failing, feed, make, run_al
 from rankbeam.transforms.clients.calls import fanout
 from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, Owner
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
@@ -34,7 +33,7 @@ def clock() -> Iterator[VirtualClock]:
 def fan_out_of(tasks: list[Task], service: Echo, ledger: Ledger, clock: VirtualClock, quota: Quota = FAST) -> FanOut:
     """A fan-out with one lane."""
     fan_out = FanOut(stage({"echo": service}, quota), ledger, clock)
-    fan_out.begin(Lane(("pool",), 0), feed(tasks))
+    fan_out.begin(("pool",), 0, feed(tasks))
     return fan_out
 
 

@@ -15,7 +15,6 @@ from support.services import FAST, Echo, WorkerGone, feed, make, stage, task
 
 from rankbeam.transforms.call import with_lost_attempts
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner
 from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
@@ -40,7 +39,7 @@ def clock() -> Iterator[VirtualClock]:
 def fan_out_of(service: Echo, ledger: Ledger, questions: int, clock: VirtualClock, quota: Quota = FAST) -> FanOut:
     """A fan-out with one lane."""
     fan_out = FanOut(stage({"echo": service}, quota), ledger, clock)
-    fan_out.begin(Lane(("pool",), 0), feed(TASKS[:questions]))
+    fan_out.begin(("pool",), 0, feed(TASKS[:questions]))
     return fan_out
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from support.services import Echo, feed, stage, task
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -27,7 +26,7 @@ def ran(batch: BatchRound, folder: Path) -> tuple[list[str], dict[str, str]]:
     service = Patient()
     with VirtualClock() as clock:
         fan_out = FanOut(replace(stage({"echo": service}), batch=batch), Ledger(str(folder)), clock)
-        fan_out.begin(Lane(("pool",), 0), feed(TASKS))
+        fan_out.begin(("pool",), 0, feed(TASKS))
         outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     failed = {
         outcome.failure.query_id: outcome.failure.message for outcome in outcomes if isinstance(outcome, FailedTask)

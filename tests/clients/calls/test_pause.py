@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from rankbeam.transforms.clients.calls.fake import FakeRequest, FakeService
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.ledger import Ledger
@@ -42,7 +41,7 @@ def test_tasks_pause_beside_each_other_and_hold_no_slot_meanwhile(tmp_path: Path
     tasks = [Task(name, "poll", name, (Subject("poll", name, 0, ()),)) for name in "abc"]
     with VirtualClock() as clock:
         fan_out = FanOut(stage, Ledger(str(tmp_path)), clock)
-        fan_out.begin(Lane(("pool",), 0), Feed(rows_in(batches_of(tasks)), 3))
+        fan_out.begin(("pool",), 0, Feed(rows_in(batches_of(tasks)), 3))
         outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
 
     assert [outcome.value for outcome in outcomes if isinstance(outcome, CallAnswer)] == [7, 7, 7]

@@ -16,7 +16,6 @@ from support.services import FAST, Echo, Script, failing
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed, Recall
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, store
@@ -61,10 +60,10 @@ def recalled(
     """By query what came of it; the queries that were recalled; the service, and the fan-out."""
     service = Echo(script)
     stage = Stage("retrieve", {"echo": work(REACH)}, {"echo": service}, {"echo": "pool"}, {"pool": FAST}, {})
-    batches = list(distinct([Reference.to(batch) for batch in batches_of(tasks)]))
-    recall = Recall(stage.works, lambda: batches)
+    shard = distinct([Reference.to(batch) for batch in batches_of(tasks)])
+    recall = Recall(stage.works, list(map(Reference.to, shard)))
     fan_out = FanOut(stage, Ledger(str(folder)), clock)
-    fan_out.begin(Lane(("pool",), 0), Feed(recall.missed(), recall=recall))
+    fan_out.begin(("pool",), 0, Feed(recall.missed(), recall=recall))
     values: dict[str, Any] = {}
     known: list[str] = []
     for taken in fan_out.outcomes():
@@ -98,13 +97,23 @@ def test_what_the_ledger_has_is_recalled_and_the_rest_is_called(tmp_path: Path, 
     assert [(usage.calls, usage.ledger_hits) for usage in fan_out.usage()] == [(20, 700)]
 
 
+class Counted(list[Reference]):
+    """Batches of tasks, and how often they were read."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Reference]:
+        self.reads += 1
+        return super().__iter__()
+
+
 @pytest.mark.parametrize(("hits", "reads"), [(0, 2), (3, 3), (5, 2)])
 def test_the_tasks_of_a_lane_are_read_no_more_often_than_needed(hits: int, reads: int, tmp_path: Path) -> None:
     """Once to look them up and to count them, once for those to call, and once for those to recall."""
     put(tmp_path, *((f"a{n}", GOOD, 10) for n in range(hits)))
     batches = [*batches_of([task(f"a{n}") for n in range(3)]), *batches_of([task(f"a{n}") for n in range(3, 5)])]
-    begun = []
-    recall = Recall({"echo": work(REACH)}, lambda: begun.append(1) or batches)  # type: ignore[func-returns-value]
+    shard = Counted(map(Reference.to, batches))
+    recall = Recall({"echo": work(REACH)}, shard)
     feed = Feed(recall.missed(), recall=recall)
     lookup = Ledger(str(tmp_path)).lookup()
     lookup.refresh()
@@ -114,12 +123,12 @@ def test_the_tasks_of_a_lane_are_read_no_more_often_than_needed(hits: int, reads
     while (part := feed.read_recalled()) is not None:
         known += len(part.tasks)
     assert feed.fill(1 << 20)
-    assert (known, len([*feed.take(lambda: True)]), len(begun)) == (hits, 5 - hits, reads)
+    assert (known, len([*feed.take(lambda: True)]), shard.reads) == (hits, 5 - hits, reads)
 
 
 def test_answers_of_a_file_that_was_deleted_meanwhile_are_called_for_again(tmp_path: Path) -> None:
     put(tmp_path, ("a", GOOD, 10), ("b", GOOD, 10))
-    recall = Recall({"echo": work(REACH)}, lambda: list(batches_of([task("a"), task("b")])))
+    recall = Recall({"echo": work(REACH)}, list(map(Reference.to, batches_of([task("a"), task("b")]))))
     lookup = Ledger(str(tmp_path)).lookup()
     lookup.refresh()
     assert (recall.look_up(lookup), list(recall.missed())) == (2, [])

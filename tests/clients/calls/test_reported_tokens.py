@@ -8,7 +8,6 @@ import pytest
 from support.services import FAST, Ask, Echo, feed, run_all, stage, task
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask, Steps
@@ -67,6 +66,6 @@ def test_a_failed_call_has_the_tokens_of_all_its_attempts(kind: FailureKind, att
     with VirtualClock() as clock:
         works = {"echo": TokensOfFailure("echo", service)}
         fan_out = FanOut(replace(stage({"echo": service}), works=works), Ledger(str(tmp_path)), clock)
-        fan_out.begin(Lane(("pool",), 0), feed([task("q")]))
+        fan_out.begin(("pool",), 0, feed([task("q")]))
         (outcome,) = (outcome for outcome in fan_out.outcomes() if isinstance(outcome, CallAnswer))
     assert outcome.value == Tokens(50 * attempts, 20 * attempts, 2 * attempts)

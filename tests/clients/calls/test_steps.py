@@ -9,7 +9,6 @@ from support.judging import TOKENS, Behaviour, Judged, Model, Support, expected_
 from support.services import WorkerGone, feed
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.quota import Quota
@@ -40,7 +39,7 @@ def judged(
     stage = Stage("judge", {"support": Support(model)}, services, pools, quotas, {})
     (together,) = set(stage.connected().values())
     fan_out = FanOut(stage, Ledger(str(folder)))
-    fan_out.begin(Lane(together, 0), feed(tasks() if some is None else some))
+    fan_out.begin(together, 0, feed(tasks() if some is None else some))
     outcomes: dict[str, CallAnswer | FailedTask] = {}
     for outcome in fan_out.outcomes():
         if outcome is not None:

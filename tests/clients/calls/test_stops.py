@@ -8,7 +8,6 @@ import pytest
 from support.services import FAST, Echo, feed, stage, task
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
@@ -27,7 +26,7 @@ def clock() -> Iterator[VirtualClock]:
 
 def drained(service: Echo, ledger: Ledger, quota: Quota, clock: VirtualClock) -> None:
     fan_out = FanOut(stage({"echo": service}, quota), ledger, clock)
-    fan_out.begin(Lane(("pool",), 0), feed(TASKS))
+    fan_out.begin(("pool",), 0, feed(TASKS))
     for _ in fan_out.outcomes():
         pass
 

@@ -16,7 +16,6 @@ from support.services import Echo, feed, stage
 
 from rankbeam.transforms.clients.calls import fanout
 from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import prompts_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -108,7 +107,7 @@ def ran(
 ) -> tuple[list[CallAnswer | FailedTask], FanOut]:
     with VirtualClock() as clock:
         fan_out = FanOut(replace(stage({"echo": service}, quota), budget=budget), Ledger(str(folder)), clock)
-        fan_out.begin(Lane(("pool",), 0), feed([task(question) for question in questions]))
+        fan_out.begin(("pool",), 0, feed([task(question) for question in questions]))
         outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     return outcomes, fan_out
 
@@ -228,7 +227,7 @@ def test_after_a_stop_in_the_middle_nothing_is_paid_twice(tmp_path: Path) -> Non
         service = Batching(latency_s=1.0)
         with VirtualClock() as clock:
             fan_out = FanOut(stage({"echo": service}, PRICED), Ledger(str(tmp_path)), clock)
-            fan_out.begin(Lane(("pool",), 0), feed([task(question) for question in QUESTIONS]))
+            fan_out.begin(("pool",), 0, feed([task(question) for question in QUESTIONS]))
             answered = 0
             for outcome in fan_out.outcomes():
                 answered += isinstance(outcome, CallAnswer)

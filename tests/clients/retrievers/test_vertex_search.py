@@ -19,12 +19,12 @@ from support.standins import Faults, serve
 from rankbeam.transforms.clients.calls import feed as feed_module
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed, Recall
-from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.retrievers.base import Retrieve, payload_of
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
+from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import RecalledTasks, SearchDepth, Subject, Task
@@ -141,12 +141,12 @@ def test_a_run_that_takes_such_a_page_from_the_ledger_has_the_same_warning(
         writer.add(LedgerEntry(key, SearchDepth(50), str(answer), 1, 0.1, datetime.now(UTC)))
         tasks += batches_of([Task(key, "search", (key, text), (Subject("retrieval", "q", 0, (0,)),))])
     writer.close()
-    recall = Recall({"search": work}, lambda: tasks)
+    recall = Recall({"search": work}, list(map(Reference.to, tasks)))
     services, pools = {"search": retriever()}, {"search": "pool"}
     stage = Stage("retrieve", {"search": work}, services, pools, {"pool": Quota(requests_per_minute=60)}, {})
     with VirtualClock() as clock:
         fan_out = FanOut(stage, ledger, clock)
-        fan_out.begin(Lane(("pool",), 0), Feed(recall.missed(), recall=recall))
+        fan_out.begin(("pool",), 0, Feed(recall.missed(), recall=recall))
         assert [len(taken.tasks) for taken in fan_out.outcomes() if isinstance(taken, RecalledTasks)] == [1, 1]
     problem = "returned only 2 results for top_k: 50, although it has more: it limits the size of a page"
     assert [text.partition(" (")[0] for text in fan_out.warnings()] == ([f"{CONFIG} {problem}"] if warned else [])

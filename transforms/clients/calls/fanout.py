@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lane_context import FanOutContext
-from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun
+from rankbeam.transforms.clients.calls.lanes import LaneRun
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
@@ -63,10 +63,10 @@ class FanOut:
     def ended(self) -> bool:
         return all(end.done() for end in self._ends)
 
-    def begin(self, lane: Lane, feed: Feed) -> None:
+    def begin(self, pools: Pools, number: int, feed: Feed) -> None:
         """Begin a lane; returns at once. `outcomes` reads its tasks once all lanes have their shares of the budget."""
-        self._shared.budget.limit += self._stage.budget_of_lane(lane.pools)
-        self._runs.append(run := LaneRun(lane, feed, self._shared))
+        self._shared.budget.limit += self._stage.budget_of_lane(pools)
+        self._runs.append(run := LaneRun(pools, number, feed, self._shared))
         if self._is_stopping:
             self._clock.loop().call_soon_threadsafe(run.stop)
         self._ends.append(asyncio.run_coroutine_threadsafe(run.run(), self._clock.loop()))
@@ -234,7 +234,7 @@ class SingleService:
         stage = Stage(name, {name: work}, {pool: self.service}, {pool: pool}, {pool: self.quota}, {pool: self.account})
         fan_out = FanOut(stage, self.ledger, self.clock)
         if tasks:
-            fan_out.begin(Lane((pool,), 0), Feed(rows_in(batches_of(tasks)), len(tasks)))
+            fan_out.begin((pool,), 0, Feed(rows_in(batches_of(tasks)), len(tasks)))
         values: list[Any] = [None] * len(tasks)
         for outcome in fan_out.outcomes():
             if isinstance(outcome, CallAnswer):

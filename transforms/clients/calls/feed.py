@@ -22,6 +22,7 @@ from rankbeam.transforms.clients.calls.task_batches import Group, fields_of, gro
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.index import NONE, Index
 from rankbeam.transforms.clients.ledger.rows import StoredRow
+from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.calls.steps import OneCall, RecalledTasks, Subject, Work
 
@@ -34,9 +35,9 @@ _MOST_READY = 512
 class Recall:
     """Recalls answers for the tasks of a lane; only the bundle's thread uses it."""
 
-    def __init__(self, works: Mapping[str, Work[Any]], batches: Callable[[], Iterable[pa.RecordBatch]]) -> None:
+    def __init__(self, works: Mapping[str, Work[Any]], references: Iterable[Reference]) -> None:
         self._works = {name: work for name, work in works.items() if isinstance(work, OneCall)}
-        self._batches = batches
+        self._references = references  # read several times
         self._numbers: list[IntArray] = []
         self._rejected: deque[bytes] = deque()
         self._read: Iterator[RecalledTasks] = iter(())
@@ -49,7 +50,7 @@ class Recall:
     def look_up(self, lookup: Lookup) -> int:
         """Look up all tasks, before `missed` and `read`; returns their number."""
         index = lookup.index
-        self._numbers = [self._numbers_of(batch, index) for batch in self._batches()]
+        self._numbers = [self._numbers_of(reference.batch(), index) for reference in self._references]
         if any((numbers != NONE).any() for numbers in self._numbers):
             self.has_ended = False
             self._read = self._values(lookup, index)
@@ -59,8 +60,8 @@ class Recall:
         """The rows of tasks that the ledger does not answer."""
         if self._numbers and all((numbers != NONE).all() for numbers in self._numbers):
             return
-        for number, batch in enumerate(self._batches()):
-            tasks = batch["tasks"]
+        for number, reference in enumerate(self._references):
+            tasks = reference.batch()["tasks"]
             if self._numbers:
                 tasks = tasks.filter(pa.array(self._numbers[number] == NONE))
             yield from (row.as_py() for row in tasks)
@@ -98,9 +99,9 @@ class Recall:
         """The tasks that the ledger answers, in groups that are read together, with the numbers of their answers."""
         tasks: list[pa.Array] = []
         numbers: list[IntArray] = []
-        for batch_numbers, batch in zip(self._numbers, self._batches(), strict=True):
+        for batch_numbers, reference in zip(self._numbers, self._references, strict=True):
             is_known = batch_numbers != NONE
-            tasks.append(batch["tasks"].filter(pa.array(is_known)))
+            tasks.append(reference.batch()["tasks"].filter(pa.array(is_known)))
             numbers.append(batch_numbers[is_known])
             if sum(map(len, numbers)) >= _ROWS_AT_ONCE or sum(task.nbytes for task in tasks) >= _RECALLED_BYTES_AT_ONCE:
                 yield pa.concat_arrays(tasks), np.concatenate(numbers)
@@ -142,7 +143,7 @@ class Feed:
     def __init__(self, rows: Iterable[bytes], number: int = 0, recall: Recall | None = None) -> None:
         self._rows: Iterator[bytes] = iter(rows)
         self._number, self._taken = number, 0
-        self.recall = recall or Recall({}, tuple)
+        self.recall = recall or Recall({}, ())
         self._read_bytes = self._taken_bytes = 0  # only one thread changes each of them
         self._ready: deque[bytes] = deque()
         self.is_read = False

@@ -113,10 +113,6 @@ class OutcomeQueue:
         return outcome
 
 
-TakeOutcome = Callable[[Reply | CallError], None]
-"""Takes the outcome of a call that another lane made."""
-
-
 class FanOutContext:
     """The stage, its services and the ledger, as the lanes that run together on one loop use them.
 
@@ -131,7 +127,7 @@ class FanOutContext:
         self.budget = Budget(0.0)  # every lane that begins adds its part
         self.added: dict[str, SearchDepth | None] = {}  # answers in the ledger that are not in the index yet
         self.writers: list[LedgerWriter] = []  # one for each lane
-        self._requests: dict[str, tuple[OpenCall, list[TakeOutcome]]] = {}
+        self._requests: dict[str, tuple[OpenCall, list[tuple[OpenCall, CallOwner]]]] = {}
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._connections: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}
@@ -158,24 +154,24 @@ class FanOutContext:
         for writer in list(self.writers):
             writer.flush()
 
-    def joins(self, open_call: OpenCall, take: TakeOutcome) -> bool:
-        """Return whether another lane makes the same call: `take` then gets its outcome. If not, the caller makes it.
+    def joins(self, open_call: OpenCall, lane: "CallOwner") -> bool:
+        """Return whether another lane makes the same call; `lane` then takes its outcome. If not, it makes the call.
 
         Rankings are left out: their tasks are named after their calls, so no two lanes have the same one.
         """
         call = open_call.call
         if call.key is None or call.depth is not None:
             return False
-        first, takes = self._requests.setdefault(call.key, (open_call, []))
+        first, joined = self._requests.setdefault(call.key, (open_call, []))
         if first is not open_call:
-            takes.append(take)
+            joined.append((open_call, lane))
         return first is not open_call
 
     def ended(self, call: Call, outcome: Reply | CallError) -> None:
         """Deliver the outcome of a call to the lanes that joined it."""
-        _, takes = self._requests.pop(call.key or "", (None, ()))
-        for take in takes:
-            take(outcome)
+        _, joined = self._requests.pop(call.key or "", (None, ()))
+        for open_call, lane in joined:
+            lane.take_outcome(open_call, outcome)
 
     async def connect(self, service: str) -> Connection:
         """The connection to a service, opened for the first lane; each `connect` needs one `disconnect`."""
@@ -272,3 +268,6 @@ class CallOwner(Protocol):
 
     def failed(self, open_call: OpenCall, error: CallError) -> None:
         """Take the final failure of a call."""
+
+    def take_outcome(self, open_call: OpenCall, outcome: Reply | CallError) -> None:
+        """Take the outcome of a call that another lane made."""

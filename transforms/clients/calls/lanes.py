@@ -10,7 +10,6 @@ import logging
 from collections import Counter as Tally
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -33,26 +32,16 @@ _HITS_AT_ONCE = 50_000  # many at once: neighbours in the ledger's files are rea
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Lane:
-    """Identifies a lane."""
-
-    pools: Pools
-    number: int  # the number of the lane, from 0
-
-
 class LaneRun:
     """One running lane, on the event loop."""
 
-    def __init__(self, lane: Lane, feed: Feed, shared: FanOutContext) -> None:
+    def __init__(self, pools: Pools, number: int, feed: Feed, shared: FanOutContext) -> None:
         stage, ledger, clock = shared.stage, shared.ledger, shared.clock
-        self.pools, self.number, self.feed, self.shared = lane.pools, lane.number, feed, shared
-        services = stage.services_of(lane.pools)
+        self.pools, self.number, self.feed, self.shared = pools, number, feed, shared
+        services = stage.services_of(pools)
         self.tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self.sums, self._recalled_sums, self._stored_sums = CallSums(), CallSums(), CallSums()
-        self.records = {
-            pool: ledger.record(pool, lane.number, partial(self._lane_counts, pool), clock) for pool in lane.pools
-        }
+        self.records = {pool: ledger.record(pool, number, partial(self._lane_counts, pool), clock) for pool in pools}
         self.writer = ledger.writer(self._write_records, clock)
         shared.writers.append(self.writer)
         self._hits = Hits(shared)
@@ -61,8 +50,7 @@ class LaneRun:
         self.unexpected = UnexpectedErrors(ledger.keep_log)
         self._parking = None if stage.batch is None else Parking(stage.batch, stage.name, services)
         self._pools = {
-            pool: PoolCalls(quota, stage.services_of([pool]), self)
-            for pool, quota in stage.in_lanes(lane.pools).items()
+            pool: PoolCalls(quota, stage.services_of([pool]), self) for pool, quota in stage.in_lanes(pools).items()
         }
         self._news = asyncio.Event()
         self._has_missed = asyncio.Event()
@@ -207,12 +195,12 @@ class LaneRun:
             self._driver.settle(open_call, [refusal] * len(open_call.requested_by))
             self._news.set()
             return
-        if self.shared.joins(open_call, partial(self._take_outcome, open_call)):
+        if self.shared.joins(open_call, self):
             return
         self._pools[self.shared.stage.pools[open_call.call.service]].add(open_call)
         self._has_missed.set()
 
-    def _take_outcome(self, open_call: OpenCall, outcome: Reply | CallError) -> None:
+    def take_outcome(self, open_call: OpenCall, outcome: Reply | CallError) -> None:
         if isinstance(outcome, CallError):
             self.failed(open_call, outcome)
             return
