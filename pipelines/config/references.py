@@ -6,7 +6,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -73,10 +73,8 @@ _WITHOUT_SERVICES = ("services", "name", "dataset", "documents", "metrics", "sli
 """Sections that name no service."""
 
 
-def read_yaml(
-    text: str, path: str | None, output: str | None
-) -> tuple[YamlDocument, list[InputError], list[InputError]]:
-    """A document with its references replaced, its problems, and those problems that are about references.
+def read_yaml(text: str, path: str | None, output: str | None) -> YamlDocument:
+    """A document with its references replaced.
 
     Args:
         text: the YAML.
@@ -84,24 +82,22 @@ def read_yaml(
         output: the folder of results if an option names it: references in the document's own are not resolved.
     """
     located = load(text, path)
-    problems, unresolved = located.duplicate_keys(), list[InputError]()
-    located = with_providers(located, problems)
+    located.problems.extend(located.duplicate_keys())
+    located = with_providers(located)
     stated = located.value.get("output") if isinstance(located.value, dict) else None
     own_output: Place = ("output",) if isinstance(stated, str) else ("output", "path")
-    located = resolve_references(located, unresolved, [] if output is None else [own_output])
-    return located, [*problems, *unresolved], unresolved
+    return resolve_references(located, [] if output is None else [own_output])
 
 
-def resolve_references(
-    located: YamlDocument, problems: list[InputError], literal: Collection[Place] = ()
-) -> YamlDocument:
+def resolve_references(located: YamlDocument, literal: Collection[Place] = ()) -> YamlDocument:
     """A document with the values of this machine's variables in its strings; its text keeps the references."""
     places = frozenset((*literal, *_resolved_later(located.value), *_in_applications(located.value)))
-    return replace(located, value=_resolve(located, located.value, (), places, problems))
+    return replace(located, value=_resolve(located, located.value, (), places))
 
 
-def refuse_problems(problems: Sequence[InputError], unresolved: Collection[InputError]) -> None:
+def refuse_problems(located: YamlDocument) -> None:
     """Raise all problems, in the order of lines, except those of values with unresolved references."""
+    problems, unresolved = located.problems, located.unresolved
     names = {error.problem.partition(": ")[0] for error in unresolved}
     references = {match[0] for error in unresolved for match in REFERENCE.finditer(error.problem)}
 
@@ -115,22 +111,22 @@ def refuse_problems(problems: Sequence[InputError], unresolved: Collection[Input
         raise InputErrors(sorted(distinct.values(), key=lambda problem: problem.line or 0))
 
 
-def _resolve(
-    located: YamlDocument, value: Any, place: Place, literal: frozenset[Place], problems: list[InputError]
-) -> Any:
+def _resolve(located: YamlDocument, value: Any, place: Place, literal: frozenset[Place]) -> Any:
     if place in literal:
         return value
     if isinstance(value, dict):
-        return {key: _resolve(located, item, (*place, key), literal, problems) for key, item in value.items()}
+        return {key: _resolve(located, item, (*place, key), literal) for key, item in value.items()}
     if isinstance(value, list):
-        return [_resolve(located, item, (*place, i), literal, problems) for i, item in enumerate(value)]
+        return [_resolve(located, item, (*place, i), literal) for i, item in enumerate(value)]
     if not isinstance(value, str) or "${" not in value:
         return value
     wrong: list[str] = []
     text = REFERENCE.sub(lambda match: _value(match[0], place, wrong), value)
     if _WRONG.search(REFERENCE.sub("", value)):
         wrong.append(f"holds a ${{…}} that is not a reference; write {FORMS}")
-    problems += [located.error(place, problem) for problem in dict.fromkeys(wrong)]
+    errors = [located.error(place, problem) for problem in dict.fromkeys(wrong)]
+    located.problems.extend(errors)
+    located.unresolved.extend(errors)
     return value if wrong else text
 
 
@@ -246,7 +242,7 @@ def _names_service(place: Place) -> bool:
     return bool(keys) and keys[-1].rpartition(".")[2] in _SERVICE_KEYS
 
 
-def with_providers(located: YamlDocument, problems: list[InputError]) -> YamlDocument:
+def with_providers(located: YamlDocument) -> YamlDocument:
     """A document with the models that it names without an entry added to `services:`."""
     if not isinstance(located.value, dict):
         return located
@@ -256,7 +252,7 @@ def with_providers(located: YamlDocument, problems: list[InputError]) -> YamlDoc
     for name in section:
         if isinstance(name, str) and ":" in name:
             problem = "has a colon, like PROVIDER:MODEL, which needs no entry here; choose another name"
-            problems.append(located.error(("services", name), problem))
+            located.report(("services", name), problem)
     sections = {name: value for name, value in located.value.items() if name not in _WITHOUT_SERVICES}
     mentions = {text: place for place, text in texts_in(sections) if ":" in text or _names_service(place)}
     services = {name: service for name in mentions if (service := service_of_name(name)) and name not in section}

@@ -80,23 +80,21 @@ def _short_repr(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def parse_part(
-    model: type[Model], value: object, located: YamlDocument, place: Place, problems: list[InputError]
-) -> Model | None:
+def parse_part(model: type[Model], value: object, located: YamlDocument, place: Place) -> Model | None:
     """The model of a part of a file; None if it is invalid, after adding the problems."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems += problems_of(located, model, error, place)
+        located.problems.extend(problems_of(located, model, error, place))
         return None
 
 
-def parse_model(model: type[Model], located: YamlDocument, problems: list[InputError]) -> Model:
+def parse_model(model: type[Model], located: YamlDocument) -> Model:
     """The model of a file; if it is invalid, its valid parts, after adding the problems."""
     try:
         return model.model_validate(located.value)
     except ValidationError as error:
-        problems += problems_of(located, model, error)
+        located.problems.extend(problems_of(located, model, error))
         return salvage(model, located.value)
 
 

@@ -1,12 +1,13 @@
 """Read YAML together with the line of every value, so that messages can name the line."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError, InputErrors
 
 Place = tuple[str | int, ...]
 
@@ -24,6 +25,14 @@ class YamlDocument:
     value: Any
     lines: dict[Place, int]  # the line, from 1, of every key and item, by place: ("dataset", "qrels"), ("metrics", 0)
     repeated: tuple[Place, ...]
+    problems: list[InputError] = field(default_factory=list)  # all that is wrong with it; checks add to it
+    unresolved: list[InputError] = field(default_factory=list)  # those problems that are references without a value
+    notes: list[str] = field(default_factory=list)  # warnings; checks add to them
+
+    @property
+    def folder(self) -> str:
+        """The folder of the file, to which its paths are relative."""
+        return files.parent(self.path or "")
 
     def error(self, place: Place, problem: str) -> InputError:
         """The error for a problem at a place, with the line of the place or of its nearest parent in the file."""
@@ -32,6 +41,13 @@ class YamlDocument:
         if self.path is None:
             return InputError(problem)
         return InputError(f"{name}: {problem}" if name else problem, path=self.path, line=line)
+
+    def report(self, place: Place, problem: str) -> None:
+        self.problems.append(self.error(place, problem))
+
+    def refusal(self, place: Place, problem: str) -> InputErrors:
+        """A problem without whose solution nothing else can be checked, together with those so far."""
+        return InputErrors([*self.problems, self.error(place, problem)])
 
     def duplicate_keys(self) -> list[InputError]:
         """An error for each key that a mapping has twice."""

@@ -70,7 +70,7 @@ def _rows(replay: Replay) -> Iterator[pa.RecordBatch]:
 
 def wrong_dataset(file: ExperimentFile, expanded: ExpandedGrid) -> list[InputError]:
     """Problems with the dataset's files, and with their use in the experiment; warnings are added to `notes`."""
-    located, model, folder = file.located, file.model, file.folder
+    located, model, folder = file.located, file.model, file.located.folder
     if wrong := list(_wrong_inputs(file, expanded.sources)):
         return wrong
     queries = None if model.dataset.queries is None else files.below(folder, model.dataset.queries)
@@ -83,7 +83,7 @@ def wrong_dataset(file: ExperimentFile, expanded: ExpandedGrid) -> list[InputErr
         wrong += _wrong_rubrics(located, file.criteria.values(), queries)
         wrong += _unknown_attributes(located, model, expanded.templates, attributes)
         if model.dataset.conversations:
-            file.notes.extend(_conversation_notes(expanded.templates, queries))
+            file.located.notes.extend(_conversation_notes(expanded.templates, queries))
     except InputError as error:
         wrong.append(error)
     return wrong
@@ -97,7 +97,7 @@ def notes_on_steps(file: ExperimentFile, metrics: Iterable[AnyMetric]) -> Iterat
     stated = None if answers is None else answers.path or file.model.dataset.queries
     if not names or answers is None or stated is None or is_table(stated):
         return
-    path, misnamed = files.below(file.folder, stated), 0
+    path, misnamed = files.below(file.located.folder, stated), 0
     for keys in _keys_of_references(path) if answers.path else (entry.attributes for _, entry in _entries(path)):
         if EXPECTED_STEPS in keys:
             return
@@ -295,7 +295,7 @@ def _wrong_inputs(file: ExperimentFile, planned: Sequence[PlannedSource]) -> Ite
         inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in named.items()]
     for place, role, pattern in inputs:
         try:
-            paths = expand(files.below(file.folder, pattern)) if pattern else []
+            paths = expand(files.below(file.located.folder, pattern)) if pattern else []
             if paths and role is not None:
                 check(paths, role)
             for name, missing in missing_parts(dict.fromkeys(map(sources.shown, paths))).items():
@@ -303,7 +303,7 @@ def _wrong_inputs(file: ExperimentFile, planned: Sequence[PlannedSource]) -> Ite
                 parts[name] = f"{name} is one of several files, and others are not read: {listed}"
         except InputError as error:
             yield file.located.error(place, str(error))
-    file.notes.extend(parts.values())
+    file.located.notes.extend(parts.values())
 
 
 def check(paths: Sequence[str], role: str) -> None:

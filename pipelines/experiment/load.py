@@ -45,23 +45,23 @@ def load_experiment(path: str, output: str | None = None) -> Experiment:
 def parse_experiment(text: str, path: str | None, output: str | None = None) -> Experiment:
     """Like `load_experiment`, but from the file's text; paths in it are relative to the folder of `path`."""
     file = read_file(text, path, output)
-    model, folder, problems = file.model, file.folder, file.problems
+    located, model, folder = file.located, file.model, file.located.folder
     metrics = metrics_of(file)
     expanded = expand(file, metrics)
     pools = payments_of(file, expanded)
     gates = _gates(file, metrics, expanded) if model.gates else ()
-    problems += unmet(file, metrics, expanded)
+    located.problems.extend(unmet(file, metrics, expanded))
     race = race_of(file, metrics)
-    problems += wrong_dataset(file, expanded)
-    problems += _unset(file, expanded)
-    ledger, shares_ledger, leases, bigquery = output_of(file.located, model.output, folder, problems)
-    refuse_problems(problems, file.unresolved)
+    located.problems.extend(wrong_dataset(file, expanded))
+    located.problems.extend(_unset(file, expanded))
+    ledger, shares_ledger, leases, bigquery = output_of(located, model.output)
+    refuse_problems(located)
     sources = tuple(
         source.completed(folder, pool, model.output.rankings)
         for source, pool in zip(expanded.sources, pools.names, strict=True)
     )
     notes = (
-        *file.notes,
+        *located.notes,
         *notes_on_metrics(file, metrics),
         *notes_on_steps(file, metrics),
         *file.corpora.unused,
@@ -119,14 +119,14 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
 
 def _gates(file: ExperimentFile, metrics: Iterable[AnyMetric], expanded: ExpandedGrid) -> tuple[Gate, ...]:
     """The gates; their names are checked only if the experiment has no problems."""
-    model, problems = file.model, file.problems
-    if problems:
+    model = file.model
+    if file.located.problems:
         criteria = {} if model.judge is None else model.judge.criteria or {}
-        return gates_of(file.located, model.gates, None, problems, criteria)
+        return gates_of(file.located, model.gates, None, criteria)
     names = [configuration.name for configuration in expanded.configurations]
     baseline = model.baseline if model.baseline in names else names[0]
     known = KnownNames(names, [str(metric) for metric in metrics], model.slices, baseline)
-    return gates_of(file.located, model.gates, known, problems)
+    return gates_of(file.located, model.gates, known)
 
 
 def _unset(file: ExperimentFile, expanded: ExpandedGrid) -> Iterator[InputError]:

@@ -39,7 +39,7 @@ def metrics_of(file: ExperimentFile) -> dict[AnyMetric, int]:
                     metrics.setdefault(bound, i)
         except InputError as error:
             also = f"; criteria of judge: {', '.join(names)}" if names and "unknown metric" in error.problem else ""
-            file.problems.append(file.located.error(("metrics", i), f"{error.problem}{also}"))
+            file.located.report(("metrics", i), f"{error.problem}{also}")
     return _by_judges(file, _with_holes(file, metrics))
 
 
@@ -72,12 +72,14 @@ def _with_holes(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[
 
     The metric for which the judge grades documents is added as well.
     """
-    located, problems, holes = file.located, file.problems, holes_of(file)
-    problems += [located.error(("metrics", place), problem) for place, problem in _wrong_holes(holes, metrics)]
+    located, holes = file.located, holes_of(file)
+    located.problems.extend(
+        located.error(("metrics", place), problem) for place, problem in _wrong_holes(holes, metrics)
+    )
     if holes is None:
         return dict(metrics)
     if problem := _holes_problem(file.model):
-        problems.append(located.error(("dataset", "qrels_holes"), problem))
+        located.report(("dataset", "qrels_holes"), problem)
         return dict(metrics)
     added: dict[AnyMetric, int] = {}
     for metric, place in metrics.items():
@@ -88,7 +90,7 @@ def _with_holes(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[
                 added.setdefault(variant, place)
     if not any(isinstance(metric, Metric) and metric.holes for metric in added):
         problem = f"fills the first {holes.depth} documents, but no metric is limited to them; add a metric such as"
-        problems.append(located.error(("dataset", "qrels_holes"), f"{problem} nDCG@{holes.depth}"))
+        located.report(("dataset", "qrels_holes"), f"{problem} nDCG@{holes.depth}")
     place = max(added.values(), default=0)
     graded = parse_judged(f"{GRADED}@{holes.depth}")
     is_there = any(isinstance(metric, JudgedMetric) and metric.means(graded) for metric in added)
@@ -132,7 +134,7 @@ def _by_judges(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[A
             if not voices:
                 hint = did_you_mean(metric.judge or "", judging.services)
                 problem = f"{metric}: no judge has that name; {hint}"
-                file.problems.append(file.located.error(("metrics", position), problem))
+                file.located.report(("metrics", position), problem)
         for voice in voices:
             result.setdefault(voice, position)
     return result
@@ -163,7 +165,7 @@ def _voices(metric: JudgedMetric, judging: Judging, services: Services) -> Itera
 
 def race_of(file: ExperimentFile, metrics: Iterable[AnyMetric]) -> Race | None:
     """Rules of the experiment's race; None without a race, or after reporting an invalid one."""
-    located, problems, race = file.located, file.problems, file.model.race
+    located, race = file.located, file.model.race
     if race is None or race.metric is None:
         return None
     names = {str(_plain(metric)): str(metric) for metric in reversed(list(metrics))}  # the majority before its judges
@@ -171,15 +173,15 @@ def race_of(file: ExperimentFile, metrics: Iterable[AnyMetric]) -> Race | None:
         name = full_metric_name(race.metric, criteria_in(names))
         spellings = [str(_plain(metric)) for metric in parse_all([name])]
     except InputError as error:
-        problems.append(located.error(("race", "metric"), error.problem))
+        located.report(("race", "metric"), error.problem)
         return None
     known = [names[name] for name in spellings if name in names]
     if not known:
         problem = f"{race.metric} is not one of the metrics; {did_you_mean(race.metric, names.values())}"
-        problems.append(located.error(("race", "metric"), problem))
+        located.report(("race", "metric"), problem)
         return None
     if not file.model.statistics.replicates:
-        problems.append(located.error(("race",), "compares by the bootstrap, but statistics.replicates is 0"))
+        located.report(("race",), "compares by the bootstrap, but statistics.replicates is 0")
     return Race(known[0], race.alpha, tuple(race.looks))
 
 

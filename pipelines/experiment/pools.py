@@ -44,20 +44,20 @@ class _Payer:
 
 def payments_of(file: ExperimentFile, expanded: ExpandedGrid) -> Pools:
     """The pools of an experiment, after checking everything that they pay for."""
-    located, problems = file.located, file.problems
+    located = file.located
     replies = list(_longest_replies(expanded, file.judging))
     used = {service for service, _, _ in replies} | expanded.embedders
     if file.judging is not None and file.judging.embeddings is not None:
         used.add(file.judging.embeddings)
     sources = [source.retriever for source in expanded.sources]
     retrieving = [*(cell.retriever for cell in expanded.cells), *sources]
-    pools = pools_of(located, file.quotas, retrieving, sources, file.services, used, problems)
-    problems += _above_window(located, pools, replies)
-    problems += wrong_batches(located, pools, is_raced=file.model.race is not None)
+    pools = pools_of(located, file.quotas, retrieving, sources, file.services, used)
+    located.problems.extend(_above_window(located, pools, replies))
+    located.problems.extend(wrong_batches(located, pools, is_raced=file.model.race is not None))
     if file.model.max_cost is not None:
-        problems += missing_prices(located, pools)
-        problems += _unreported_tokens(located, pools, sources)
-        problems += _unpriced_imports(located, expanded.sources, file.corpus_quotas)
+        located.problems.extend(missing_prices(located, pools))
+        located.problems.extend(_unreported_tokens(located, pools, sources))
+        located.problems.extend(_unpriced_imports(located, expanded.sources, file.corpus_quotas))
     return pools
 
 
@@ -68,16 +68,15 @@ def pools_of(
     sources: Sequence[Retrieval],
     services: Services,
     used: Collection[str],
-    problems: list[InputError],
 ) -> Pools:
     """The pools of an experiment.
 
     A retriever that names no pool shares one with retrievers of its type and scope: at the service, a budget belongs to
     a project and region, or to a host. A service shares one with services of its type, scope and model.
     """
-    problems += _unknown_names(located, quotas, retrieving, services)
-    problems += _missing_budgets(located, quotas, retrieving, services)
-    problems += _two_budgets(located, quotas, services)
+    located.problems.extend(_unknown_names(located, quotas, retrieving, services))
+    located.problems.extend(_missing_budgets(located, quotas, retrieving, services))
+    located.problems.extend(_two_budgets(located, quotas, services))
     retrievers = [_retriever(source, sources) for source in sources]
     called = {name: _service(entry, services.valid) for name, entry in services.valid.items() if name in used}
     members = grouped((payer.pool, payer) for payer in (*retrievers, *called.values()) if payer is not None)
@@ -89,7 +88,7 @@ def pools_of(
         pool_quotas[name] = quota_of(default, quotas.valid.get(budget, QuotaModel()))
         if pool_quotas[name].lanes > (most := pool_quotas[name].most_lanes):
             problem = f"each needs a call a second, and one in flight: {most} at most, found {pool_quotas[name].lanes}"
-            problems.append(located.error(("quotas", budget, "lanes"), problem))
+            located.report(("quotas", budget, "lanes"), problem)
     names = tuple(None if entry is None else entry.pool for entry in retrievers)
     paid = {name: replace(services.valid[name], pool=payer.pool) for name, payer in called.items()}
     accounts = {service.pool or "": service.account for service in paid.values()}

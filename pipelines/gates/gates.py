@@ -135,7 +135,6 @@ def gates_of(
     located: YamlDocument,
     models: Sequence[GateModel],
     known: KnownNames | None,
-    problems: list[InputError],
     criteria: Collection[str] = (),
 ) -> tuple[Gate, ...]:
     """The gates of a document, one for each metric that a name means.
@@ -151,7 +150,7 @@ def gates_of(
                 _refuse_undefined(name, known.metrics)
             metrics = [_metric_name(metric, known) for metric in parse_all([name])] if name else [""]
         except InputError as error:
-            problems.append(located.error(("gates", number, "metric"), error.problem))
+            located.report(("gates", number, "metric"), error.problem)
             continue
         gates = [
             Gate(
@@ -168,7 +167,7 @@ def gates_of(
         wrong = [] if known is None else [refusal for gate in gates for refusal in _wrong(gate, known)]
         if limit is not None:
             wrong += [refusal for gate in gates for refusal in _outside(gate)]
-        problems += (located.error(("gates", number, key), problem) for key, problem in wrong)
+        located.problems.extend(located.error(("gates", number, key), problem) for key, problem in wrong)
         parsed_gates += gates
     return tuple(parsed_gates)
 
@@ -201,22 +200,22 @@ def read_gates(path: str) -> YamlDocument:
 def name_of(located: YamlDocument) -> str | None:
     """The name of the experiment that a document is; None where it holds gates alone."""
     name = located.value.get("name") if isinstance(located.value, dict) else None
-    problems: list[InputError] = []
-    name = resolve_references(replace(located, value={"name": name}), problems).value["name"]
-    if problems:
-        raise InputErrors(problems)
+    located = resolve_references(replace(located, value={"name": name}, problems=[]))
+    if located.problems:
+        raise InputErrors(located.problems)
+    name = located.value["name"]
     return name if isinstance(name, str) else None
 
 
 def located_gates(located: YamlDocument, known: KnownNames) -> tuple[Gate, ...]:
     _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
-    located = resolve_references(replace(located, value={"gates": located.value["gates"]}), problems)
-    model = parse_model(GatesModel, located, problems)
+    located = resolve_references(replace(located, value={"gates": located.value["gates"]}, problems=problems))
+    model = parse_model(GatesModel, located)
     entries = located.value["gates"]
     # Without a mapping there are no gates to read.
     aligned = isinstance(entries, list) and len(model.gates) == len(entries)
-    gates = gates_of(located, model.gates if aligned else [], known, problems)
+    gates = gates_of(located, model.gates if aligned else [], known)
     if problems:
         raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
     return gates

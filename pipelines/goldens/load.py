@@ -38,56 +38,51 @@ _PLACE: Place = ("reviews", "pool", "retrievers")
 _NEEDS = {"queries", "corpus"}
 
 
-def retrieving_of(
-    located: YamlDocument, model: PoolModel, language: str, services: Services, problems: list[InputError]
-) -> list[Retrieval]:
+def retrieving_of(located: YamlDocument, model: PoolModel, language: str, services: Services) -> list[Retrieval]:
     retrievers = [
-        _parse_retriever(located, (*_PLACE, place), entry, language, problems)
-        for place, entry in enumerate(model.retrievers)
+        _parse_retriever(located, (*_PLACE, place), entry, language) for place, entry in enumerate(model.retrievers)
     ]
     valid = [retriever for retriever in retrievers if retriever is not None]
-    return [_with_embedder(located, retriever, services, problems) for retriever in valid]
+    return [_with_embedder(located, retriever, services) for retriever in valid]
 
 
 def _parse_retriever(
-    located: YamlDocument, place: Place, entry: str | dict[str, Any], language: str, problems: list[InputError]
+    located: YamlDocument, place: Place, entry: str | dict[str, Any], language: str
 ) -> Retrieval | None:
     values = {"type": entry} if isinstance(entry, str) else dict(entry)
     kind = values.pop("type", None)
     if not isinstance(kind, str):
-        problems.append(located.error(place, "is a type, or a mapping with type and the parameters of that type"))
+        located.report(place, "is a type, or a mapping with type and the parameters of that type")
         return None
     try:
         model = RETRIEVERS.load(kind)
     except InputError as error:
-        problems.append(located.error(place, error.problem))
+        located.report(place, error.problem)
         return None
     if model.route is Route.CALLED and model.service in values:
         problem = f"has no effect here: the pool asks {kind} with the text of a question; remove it, with the vector"
-        problems.append(located.error((*place, str(model.service)), problem))
+        located.report((*place, str(model.service)), problem)
         return None
     if model.route not in (Route.OPENED, Route.CALLED) or not {*model.needs} <= _NEEDS:
         problem = f"{kind} has no ranking for new questions; name a retriever that searches"
-        problems.append(located.error(place, problem))
+        located.report(place, problem)
         return None
     defaults = words_of(language) if issubclass(model, LexicalParameters) else {}
-    if (parameters := parse_part(model, {**defaults, **values}, located, place, problems)) is None:
+    if (parameters := parse_part(model, {**defaults, **values}, located, place)) is None:
         return None
-    problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
+    located.problems.extend(located.error((*place, *inside), problem) for inside, problem in parameters.unset())
     if parameters.lacks_corpus:
-        problems.append(located.error((*place, "corpus"), "is missing; give the full name of a corpus"))
+        located.report((*place, "corpus"), "is missing; give the full name of a corpus")
     return Retrieval(RETRIEVER, place, kind, parameters)
 
 
-def _with_embedder(
-    located: YamlDocument, retrieving: Retrieval, services: Services, problems: list[InputError]
-) -> Retrieval:
+def _with_embedder(located: YamlDocument, retrieving: Retrieval, services: Services) -> Retrieval:
     parameters: RetrieverParameters = retrieving.parameters
     named = parameters.service
     service = None if named is None else getattr(parameters, named)
     if service is None:
         return retrieving
-    problems += services.not_embedding(located, (*retrieving.place, str(named)), service)
+    located.problems.extend(services.not_embedding(located, (*retrieving.place, str(named)), service))
     return replace(retrieving, embedder=services.valid.get(service))
 
 
@@ -98,26 +93,26 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     """
     (first, *_) = matching.expand(path)
     text = files.read_text(first, "write it as YAML in UTF-8", path)
-    located, problems, unresolved = read_yaml(text, path, output)
+    located = read_yaml(text, path, output)
     if not isinstance(located.value, dict):
         keys = "name, documents, services, writer, checker, items, output"
         raise InputErrors([located.error((), f"is a mapping with {keys}")])
-    model = parse_model(GoldensModel, located, problems)
-    folder = files.parent(path)
-    services = services_of(located, model.services or {}, folder, problems)
-    retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
+    model = parse_model(GoldensModel, located)
+    folder = located.folder
+    services = services_of(located, model.services or {})
+    retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services)
     embedders = [retriever.embedder.name for retriever in retrieving if retriever.embedder is not None]
-    used = list(dict.fromkeys([*_used_names(located, model, services, problems), *embedders]))
-    quotas = quotas_of(located, model.quotas, problems)
-    pools = pools_of(located, quotas, retrieving, retrieving, services, used, problems)
+    used = list(dict.fromkeys([*_used_names(located, model, services), *embedders]))
+    quotas = quotas_of(located, model.quotas)
+    pools = pools_of(located, quotas, retrieving, retrieving, services, used)
     if model.max_cost is not None:
-        problems += missing_prices(located, pools)
-    problems += wrong_batches(located, pools, is_raced=False)
-    dimensions = _dimensions(located, model, folder, problems) if profiles else DIMENSIONS
-    problems += _missing_documents(located, folder)
-    problems += _wrong_previous(located, model, folder, output)
-    problems += _wrong_offline(located, model, services)
-    refuse_problems(problems, unresolved)
+        located.problems.extend(missing_prices(located, pools))
+    located.problems.extend(wrong_batches(located, pools, is_raced=False))
+    dimensions = _dimensions(located, model, folder) if profiles else DIMENSIONS
+    located.problems.extend(_missing_documents(located, folder))
+    located.problems.extend(_wrong_previous(located, model, folder, output))
+    located.problems.extend(_wrong_offline(located, model, services))
+    refuse_problems(located)
     documents = model.documents
     models = {name: pools.services[name] for name in used}
     duplicates = model.reviews.duplicates
@@ -166,16 +161,14 @@ def _wrong_previous(
         yield located.error(("previous",), "is the output itself; name another output")
 
 
-def _used_names(
-    located: YamlDocument, model: GoldensModel, services: Services, problems: list[InputError]
-) -> Iterator[str]:
+def _used_names(located: YamlDocument, model: GoldensModel, services: Services) -> Iterator[str]:
     named: dict[Place, str] = {("writer",): model.writer, ("checker",): model.checker}
     if model.reviews.duplicates is not None:
         named["reviews", "duplicates"] = model.reviews.duplicates.embedding_model
     for place, name in named.items():
         if name:
             refuse = services.not_embedding if place == ("reviews", "duplicates") else services.unknown
-            problems += refuse(located, place, name)
+            located.problems.extend(refuse(located, place, name))
             yield name
 
 
@@ -190,18 +183,16 @@ def _pool_retrievers(
         )
 
 
-def _dimensions(
-    located: YamlDocument, model: GoldensModel, folder: str, problems: list[InputError]
-) -> tuple[Dimension, ...]:
+def _dimensions(located: YamlDocument, model: GoldensModel, folder: str) -> tuple[Dimension, ...]:
     if model.profiles is None:
         return DIMENSIONS
     try:
         (path, *_) = sources.expand(files.below(folder, model.profiles))
         return read_profiles(path)
     except InputErrors as error:
-        problems += error.errors
+        located.problems.extend(error.errors)
     except InputError as error:
-        problems.append(error if error.line else located.error(("profiles",), str(error)))
+        located.problems.append(error if error.line else located.error(("profiles",), str(error)))
     return DIMENSIONS
 
 

@@ -141,13 +141,13 @@ def compares_answers(run: Results, metric: JudgedMetric) -> bool:
 
 def with_criterion_of(run: Results, metric: JudgedMetric) -> JudgedMetric:
     """The metric with its criterion as the run judged it."""
-    problems: list[InputError] = []
+    located = replace(run.experiment_file, problems=[])
     (name,) = criteria_in([str(metric)])
     model = CriterionModel.model_validate({**_criterion_settings(run, metric), "examples": None})
-    criteria = criteria_of(run.experiment_file, {name: model}, ".", problems)
-    if problems:
+    criteria = criteria_of(located, {name: model}, ".")
+    if located.problems:
         hint = "the file with its question is looked up in this folder; run the command in the experiment's folder"
-        raise InputErrors([*problems, InputError(f"{metric} cannot be labelled; {hint}")])
+        raise InputErrors([*located.problems, InputError(f"{metric} cannot be labelled; {hint}")])
     question = text_hash(criteria[name].question)
     if not list(run.stream("texts", ("text_hash",), [question], "text_hash")):
         problem = f"{metric} was judged by another question: its file has changed; restore the file or evaluate again"

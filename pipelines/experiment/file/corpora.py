@@ -65,7 +65,7 @@ class Corpora:
             yield located.error(place, f"corpora: has no {value!r}; {hint}")
 
 
-def corpora_of(located: YamlDocument, model: ExperimentModel, problems: list[InputError]) -> Corpora:
+def corpora_of(located: YamlDocument, model: ExperimentModel) -> Corpora:
     valid, unused = {}, []
     retrievers = (entry.retriever for entry in model.configurations or ())
     used = [retriever[CORPUS] for retriever in retrievers if retriever is not None and CORPUS in retriever]
@@ -75,15 +75,15 @@ def corpora_of(located: YamlDocument, model: ExperimentModel, problems: list[Inp
             unused.append(str(located.error(place, "no configuration searches this corpus")))
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
             hint = "is missing; a corpus is {type: …, parameters of the type}"
-            problems.append(located.error((*place, "type"), hint))
+            located.report((*place, "type"), hint)
             continue
         try:
             parameters = CORPORA.load(value["type"])
         except InputError as error:
-            problems.append(located.error((*place, "type"), error.problem))
+            located.report((*place, "type"), error.problem)
             continue
         values = {key: item for key, item in value.items() if key != "type"}
         valid[name] = ComponentSettings(CORPUS, place, value["type"], parameters, values)
         if name not in used:
-            parse_part(parameters, values, located, place, problems)
+            parse_part(parameters, values, located, place)
     return Corpora(model.corpora, valid, tuple(unused))

@@ -67,9 +67,7 @@ class CriterionModel(Section):
         return scale
 
 
-def criteria_of(
-    located: YamlDocument, models: Mapping[str, CriterionModel], folder: str, problems: list[InputError]
-) -> dict[str, Criterion]:
+def criteria_of(located: YamlDocument, models: Mapping[str, CriterionModel], folder: str) -> dict[str, Criterion]:
     criteria: dict[str, Criterion] = {}
     for name, model in models.items():
         place, stated = ("judge", "criteria", name), model.model_fields_set
@@ -77,13 +75,13 @@ def criteria_of(
         if not is_mapping or not model.about or ("question" in stated and not model.question):
             continue  # reported already
         if not name.isidentifier() or not name[0].isupper():
-            problems.append(located.error(place, "is not a name; begin with a capital letter, such as Tone"))
+            located.report(place, "is not a name; begin with a capital letter, such as Tone")
         elif name.lower() in {known.lower() for known in criteria}:
-            problems.append(located.error(place, "differs from another criterion only in case; rename one"))
+            located.report(place, "differs from another criterion only in case; rename one")
         elif is_judged(name) or name.lower() in {known.lower() for known in metric_names()}:
-            problems.append(located.error(place, f"is the name of another metric; choose one that is not {name}"))
+            located.report(place, f"is the name of another metric; choose one that is not {name}")
         elif contradictions := list(_contradictions(model, stated)):
-            problems += [located.error((*place, key), problem) for key, problem in contradictions]
+            located.problems.extend(located.error((*place, key), problem) for key, problem in contradictions)
         else:
             key = "scale"
             try:
@@ -103,7 +101,7 @@ def criteria_of(
                 key = "examples"
                 criteria[name] = replace(criterion, examples=_examples(model.examples, folder, criterion))
             except (InputError, ValueError) as error:
-                problems.append(located.error((*place, key), str(error)))
+                located.report((*place, key), str(error))
     return criteria
 
 
@@ -118,20 +116,19 @@ def read_criteria(path: str) -> dict[str, Any]:
     located = load(files.read_text(path, encoding="utf-8-sig"), path)
     if not isinstance(located.value, dict):
         raise InputError("is not a mapping of criteria; write NAME: QUESTION for each", path=path)
-    problems = located.duplicate_keys()
+    located.problems.extend(located.duplicate_keys())
     try:
         models = _CriteriaFile.model_validate({"criteria": located.value}).criteria
     except ValidationError as error:
-        nested = YamlDocument(path, {"criteria": located.value}, _below(located, "criteria"), ())
-        problems += problems_of(nested, _CriteriaFile, error)
-        raise InputErrors(problems) from error
-    as_in_experiment = YamlDocument(
-        path, {"judge": {"criteria": located.value}}, _below(located, "judge", "criteria"), ()
-    )
+        nested = replace(located, value={"criteria": located.value}, lines=_below(located, "criteria"))
+        located.problems.extend(problems_of(nested, _CriteriaFile, error))
+        raise InputErrors(located.problems) from error
+    lines = _below(located, "judge", "criteria")
+    as_in_experiment = replace(located, value={"judge": {"criteria": located.value}}, lines=lines)
     folder = files.parent(path)
-    criteria = criteria_of(as_in_experiment, models, folder, problems)
-    if problems:
-        raise InputErrors(problems)
+    criteria = criteria_of(as_in_experiment, models, folder)
+    if located.problems:
+        raise InputErrors(located.problems)
     result: dict[str, Any] = {}
     for name, value in located.value.items():
         stated = {"question": value} if isinstance(value, str) else value

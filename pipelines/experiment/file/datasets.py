@@ -25,29 +25,29 @@ from rankbeam.transforms.clients.public import (
 )
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 _DEFAULT_SPLIT = "test"
 
 
-def with_dataset(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
+def with_dataset(located: YamlDocument) -> YamlDocument:
     """Replace whatever the dataset names as a whole by its files."""
-    located = with_traces(located, folder, problems, notes)
-    located = _with_cases(located, folder, problems, notes)
-    located = _with_public_files(_with_goldens(located, folder, problems), folder, problems)
-    return _with_documents(located, folder, problems, notes)
+    located = with_traces(located)
+    located = _with_cases(located)
+    located = _with_public_files(_with_goldens(located))
+    return _with_documents(located)
 
 
-def _with_public_files(located: YamlDocument, folder: str, problems: list[InputError]) -> YamlDocument:
+def _with_public_files(located: YamlDocument) -> YamlDocument:
     """Replace the name of a public collection in the experiment by the collection's files."""
     dataset = mapping_in(located.value, "dataset")
     key = next((entry for entry in ("beir", "ir_datasets") if isinstance(dataset.get(entry), str)), None)
     if key is None:
         return located
     try:
-        collection = _fetch_collection(key, dataset, located.value, folder)
+        collection = _fetch_collection(key, dataset, located.value, located.folder)
     except InputError as error:  # nothing else of the experiment can be checked without its dataset
-        raise InputErrors([*problems, located.error(("dataset", key), error.problem)]) from error
+        raise located.refusal(("dataset", key), error.problem) from error
     named = {"queries": collection.queries, "qrels": collection.qrels, "corpus": collection.corpus}
     files = {name: path for name, path in named.items() if path is not None and name not in dataset}
     return _replace_keys(located, (key, "split") if key == "beir" else (key,), files)
@@ -81,28 +81,29 @@ def _reads_documents(experiment: dict[str, Any]) -> bool:
     return False
 
 
-def _with_cases(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
+def _with_cases(located: YamlDocument) -> YamlDocument:
     """Replace a file of questions and answers by its content: queries, judgements, references and answers."""
     dataset = mapping_in(located.value, "dataset")
     if not isinstance(dataset.get("file"), str):
         return located
     named, columns, groups = dataset["file"], dataset.get("columns") or {}, dataset.get("groups")
     if groups not in (None, "flatten"):
-        problems.append(located.error(("dataset", "groups"), "must be 'flatten', or left out"))
+        located.report(("dataset", "groups"), "must be 'flatten', or left out")
     place = "columns"
     try:
-        source = CaseSource(files.below(folder, named), checked_columns(columns), groups == "flatten")
+        source = CaseSource(files.below(located.folder, named), checked_columns(columns), groups == "flatten")
         place = "file"
         survey = survey_of(source)
     except (InputError, ValueError) as error:  # nothing else can be checked without the dataset
-        raise InputErrors([*problems, located.error(("dataset", place), str(error))]) from error
-    notes += [f"{named}: {note}" for note in survey.notes()]
+        raise located.refusal(("dataset", place), str(error)) from error
+    located.notes.extend(f"{named}: {note}" for note in survey.notes())
     section: dict[str, Any] = {"queries": source.text}
     section |= {"qrels": source.text} if survey.judged and "qrels" not in dataset and "evidence" not in dataset else {}
     section |= {"answers": REFERENCE} if survey.references and "answers" not in dataset else {}
     section |= {"conversations": True} if survey.in_conversations and survey.layout.tool.name == "ADK" else {}
-    problems += [located.error(("dataset", name), "is given twice: the file has its own; keep one")
-                 for name in ("queries", "goldens", "beir", "ir_datasets") if name in dataset]  # fmt: skip
+    for name in ("queries", "goldens", "beir", "ir_datasets"):
+        if name in dataset:
+            located.report(("dataset", name), "is given twice: the file has its own; keep one")
     items = located.value.get("configurations")
     answered = [_with_replay_path(entry, named, columns) for entry in items] if isinstance(items, list) else items
     located = _replace_keys(located, ("file", "columns", "groups"), section)
@@ -117,11 +118,11 @@ def _with_replay_path(item: Any, named: str, columns: Mapping[str, str]) -> Any:
     return {**item, "answers": {"path": named, **({"columns": dict(columns)} if columns else {}), **answers}}
 
 
-def _with_documents(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
+def _with_documents(located: YamlDocument) -> YamlDocument:
     """Replace a folder of documents, `corpus: docs` or `{folder, glob}`, by the corpus that its files make."""
     corpus = mapping_in(located.value, "dataset").get("corpus")
     is_folder = isinstance(corpus, dict) and "folder" in corpus
-    if not (is_folder or _is_plain_folder(folder, corpus)):
+    if not (is_folder or _is_plain_folder(located.folder, corpus)):
         return located
     from rankbeam.transforms.clients.formats.documents.files import (
         EVERYTHING,
@@ -135,12 +136,12 @@ def _with_documents(located: YamlDocument, folder: str, problems: list[InputErro
     place, glob = named["folder"], named.get("glob", EVERYTHING)
     if problem or not all(isinstance(value, str) and value for value in (place, glob)):
         problem = problem or "is a mapping with folder and, optionally, glob, which are texts"
-        raise InputErrors([*problems, located.error(("dataset", "corpus"), problem)])
+        raise located.refusal(("dataset", "corpus"), problem)
     try:
-        extracted = extract(FolderSource(files.below(folder, place), glob))
+        extracted = extract(FolderSource(files.below(located.folder, place), glob))
     except InputError as error:  # nothing else of the experiment can be checked without its documents
-        raise InputErrors([*problems, located.error(("dataset", "corpus"), str(error))]) from error
-    notes += [] if extracted.note is None else [f"{place}: {extracted.note}"]
+        raise located.refusal(("dataset", "corpus"), str(error)) from error
+    located.notes.extend([] if extracted.note is None else [f"{place}: {extracted.note}"])
     return _replace_keys(located, ("corpus",), {"corpus": extracted.corpus})
 
 
@@ -154,17 +155,17 @@ def _is_plain_folder(folder: str, place: Any) -> bool:
     return holds_documents(where) and not matching.has_tables(where)
 
 
-def _with_goldens(located: YamlDocument, folder: str, problems: list[InputError]) -> YamlDocument:
+def _with_goldens(located: YamlDocument) -> YamlDocument:
     dataset = mapping_in(located.value, "dataset")
     if not isinstance(dataset.get("goldens"), str):
         return located
     place, split = dataset["goldens"], dataset.get("split", _DEFAULT_SPLIT)
-    problem = _problem(files.below(folder, place), split)
+    problem = _problem(files.below(located.folder, place), split)
     if problem is not None:  # nothing else of the experiment can be checked without its dataset
-        raise InputErrors([*problems, located.error(("dataset", problem[0]), problem[1])])
+        raise located.refusal(("dataset", problem[0]), problem[1])
     section = _files(place, str(split), dataset.get("unit"))
-    twice = "is given twice: the benchmark has its own; keep one"
-    problems += [located.error(("dataset", name), twice) for name in sorted(section.keys() & dataset.keys())]
+    for name in sorted(section.keys() & dataset.keys()):
+        located.report(("dataset", name), "is given twice: the benchmark has its own; keep one")
     return _replace_keys(located, ("goldens", "split"), section)
 
 

@@ -78,32 +78,32 @@ class JudgeModel(Section):
         return (self.service,) if isinstance(self.service, str) else tuple(self.service or ())
 
 
-def judging_of(
-    located: YamlDocument, model: JudgeModel, services: Services, folder: str, problems: list[InputError]
-) -> Judging | None:
+def judging_of(located: YamlDocument, model: JudgeModel, services: Services) -> Judging | None:
     if not model.services:  # a judge without a valid name of a service is reported
         return None
     prompts = DEFAULT_VERSION if model.prompts is None else model.prompts
-    prompts = prompts if prompts in VERSIONS else files.below(folder, prompts)
-    examples = None if model.examples is None else files.below(folder, model.examples)
+    prompts = prompts if prompts in VERSIONS else files.below(located.folder, prompts)
+    examples = None if model.examples is None else files.below(located.folder, model.examples)
     for key, replacing in (("prompts", None), ("examples", examples)):
         try:
             templates(prompts, replacing)
         except InputError as error:
-            problems.append(located.error(("judge", key), str(error)))
+            located.report(("judge", key), str(error))
             break
-    labels, strata = None if model.labels is None else files.below(folder, model.labels), None
+    labels, strata = None if model.labels is None else files.below(located.folder, model.labels), None
     if labels is not None:
         try:
             strata = read_labels(labels).strata
         except InputError as error:
-            problems.append(located.error(("judge", "labels"), str(error)))
+            located.report(("judge", "labels"), str(error))
     for number, name in enumerate(model.services):
         place: Place = ("judge", "service") if isinstance(model.service, str) else ("judge", "service", number)
-        problems += services.not_writing(located, place, name)
+        located.problems.extend(services.not_writing(located, place, name))
     if model.embeddings is not None:
-        problems += services.not_embedding(located, ("judge", "embeddings"), model.embeddings)
-    problems += (located.error(("judge", "service"), problem) for problem in _no_panel(model.services, services))
+        located.problems.extend(services.not_embedding(located, ("judge", "embeddings"), model.embeddings))
+    located.problems.extend(
+        located.error(("judge", "service"), problem) for problem in _no_panel(model.services, services)
+    )
     return Judging(
         services=model.services,
         embeddings=model.embeddings,

@@ -15,17 +15,23 @@ SPAN = "span"
 Samples = Annotated[int, Field(ge=1, le=100)]
 
 
-def _values(swept: Any) -> Any:
-    """The values alone, from a list or from a mapping of labels to values."""
-    return list(swept.values()) if isinstance(swept, dict) else swept
+def _labelled(swept: Any) -> Any:
+    """Values with their labels, which replace long values in names; by default a value is its own label.
+
+    >>> _labelled({"small": "projects/p/c/1"}), _labelled([5, 10])
+    ([('small', 'projects/p/c/1')], [('5', 5), ('10', 10)])
+    """
+    if isinstance(swept, dict):
+        return [(str(label), value) for label, value in swept.items()]
+    return [(str(value), value) for value in swept] if isinstance(swept, list) else swept
 
 
 Swept = Annotated[
-    list[Any],
-    BeforeValidator(_values),
+    list[tuple[str, Any]],
+    BeforeValidator(_labelled),
     WithJsonSchema({"anyOf": [{"type": "array", "items": {}}, {"type": "object", "additionalProperties": {}}]}),
 ]
-"""The values of a parameter of the grid: a list, or values by labels."""
+"""The values of a parameter of the grid, each with its label."""
 
 
 Model = TypeVar("Model", bound=Parameters, covariant=True)

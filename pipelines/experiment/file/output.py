@@ -54,18 +54,16 @@ def set_path(value: Any, output: str | None) -> None:
         value["output"] = {**section, "path": output or f"out/{name}"}
 
 
-def output_of(
-    located: YamlDocument, model: OutputModel, folder: str, problems: list[InputError]
-) -> tuple[str | None, bool, str | None, DatasetName | None]:
+def output_of(located: YamlDocument, model: OutputModel) -> tuple[str | None, bool, str | None, DatasetName | None]:
     """The ledger and whether it is shared, as `_ledger` returns them, the folder of leases, and the dataset."""
     for key, place in (("path", model.path), ("ledger", model.ledger)):
         if (problem := problem_of_scheme(place or "")) is not None:
-            problems.append(located.error(("output", key), problem))
+            located.report(("output", key), problem)
     leases = data_folder("leases") if model.leases == USER else None
-    return *_ledger(model.ledger, folder), leases, _dataset(located, model, problems)
+    return *_ledger(model.ledger, located.folder), leases, _dataset(located, model)
 
 
-def _dataset(located: YamlDocument, model: OutputModel, problems: list[InputError]) -> DatasetName | None:
+def _dataset(located: YamlDocument, model: OutputModel) -> DatasetName | None:
     if model.bigquery is None:
         return None
     from rankbeam.transforms.clients.bigquery.tables import destination  # few experiments need it
@@ -73,7 +71,7 @@ def _dataset(located: YamlDocument, model: OutputModel, problems: list[InputErro
     try:
         return destination(model.bigquery)
     except InputError as error:
-        problems.append(located.error(("output", "bigquery"), str(error)))
+        located.report(("output", "bigquery"), str(error))
         return None
 
 

@@ -10,7 +10,6 @@ from pydantic import model_validator
 from rankbeam.pipelines.config.sections import Count, Positive, Price, Section, parse_part
 from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
-from rankbeam.transforms.records.errors import InputError
 
 _TOKENS_OF_A_LANE = 100_000  # per minute: a lane with much less could not begin a long prompt
 _CALLS_OF_A_LANE = 100.0  # per second: a call takes 1.4 to 7.4 ms of a process's only core
@@ -133,17 +132,15 @@ class Quotas:
     valid: Mapping[str, QuotaModel]
 
 
-def quotas_of(located: YamlDocument, section: Mapping[str, Any], problems: list[InputError]) -> Quotas:
-    models = {
-        name: parse_part(QuotaModel, value, located, ("quotas", name), problems) for name, value in section.items()
-    }
+def quotas_of(located: YamlDocument, section: Mapping[str, Any]) -> Quotas:
+    models = {name: parse_part(QuotaModel, value, located, ("quotas", name)) for name, value in section.items()}
     return Quotas(section, {name: model for name, model in models.items() if model is not None})
 
 
-def corpus_quotas_of(located: YamlDocument, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
+def corpus_quotas_of(located: YamlDocument, section: Mapping[str, Any]) -> CorpusQuotas:
     """The budgets for building corpora, with their defaults."""
-    data = parse_part(QuotaModel, section.get(DATA, {}), located, ("quotas", DATA), problems)
-    imports = parse_part(ImportQuotaModel, section.get(IMPORT, {}), located, ("quotas", IMPORT), problems)
+    data = parse_part(QuotaModel, section.get(DATA, {}), located, ("quotas", DATA))
+    imports = parse_part(ImportQuotaModel, section.get(IMPORT, {}), located, ("quotas", IMPORT))
     default = CorpusQuotas()
     return CorpusQuotas(
         default.data if data is None else quota_of(default.data, data),

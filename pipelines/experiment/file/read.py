@@ -16,28 +16,22 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.output import set_path
 from rankbeam.pipelines.experiment.file.quotas import NAMES, CorpusQuotas, Quotas, corpus_quotas_of, quotas_of
 from rankbeam.pipelines.experiment.file.services import Services, services_of
-from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputErrors
 from rankbeam.transforms.records.judging.criteria import Criterion
 from rankbeam.transforms.records.stages import Judging
 
 
 @dataclass(frozen=True)
 class ExperimentFile:
-    """The sections of an experiment file, and their problems so far.
+    """The sections of an experiment file.
 
     Attributes:
-        located: the document, with the values and files that it refers to.
-        folder: the folder of the file, to which its paths are relative.
+        located: the document, with the values and files that it refers to, its problems and warnings so far.
         model: the file as it is written, or the parts of it that are valid.
         templates: reads a template file, once.
-        problems: everything that is wrong with the experiment; later checks add to it.
-        unresolved: the problems that are references without a value.
-        notes: warnings; later checks add to them.
     """
 
     located: YamlDocument
-    folder: str
     model: ExperimentModel
     criteria: Mapping[str, Criterion]
     services: Services
@@ -46,38 +40,30 @@ class ExperimentFile:
     corpus_quotas: CorpusQuotas
     corpora: Corpora
     templates: Callable[[str], TemplateFile]
-    problems: list[InputError]
-    unresolved: list[InputError]
-    notes: list[str]
 
 
 def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile:
     """Read the text of an experiment file; `output` replaces the folder for results."""
-    located, problems, unresolved = read_yaml(text, path, output)
+    located = read_yaml(text, path, output)
     set_path(located.value, output)
-    folder, notes = files.parent(path or ""), list[str]()
-    located = with_dataset(located, folder, problems, notes)
+    located = with_dataset(located)
     if not isinstance(located.value, dict):
         raise InputErrors([located.error((), "an experiment is a mapping with name, dataset, configurations, output")])
-    model = parse_model(ExperimentModel, located, problems)
-    services = services_of(located, model.services, folder, problems)
+    model = parse_model(ExperimentModel, located)
+    services = services_of(located, model.services)
     calls = {name: quota for name, quota in model.quotas.items() if name not in NAMES}
     criteria, judging, judge = dict[str, Criterion](), None, model.judge
     if judge is not None:
-        criteria = criteria_of(located, judge.criteria or {}, folder, problems)
-        judging = judging_of(located, judge, services, folder, problems)
+        criteria = criteria_of(located, judge.criteria or {}, located.folder)
+        judging = judging_of(located, judge, services)
     return ExperimentFile(
         located=located,
-        folder=folder,
         model=model,
         criteria=criteria,
         services=services,
         judging=judging,
-        quotas=quotas_of(located, calls, problems),
-        corpus_quotas=corpus_quotas_of(located, model.quotas, problems),
-        corpora=corpora_of(located, model, problems),
-        templates=cache(partial(read_template, folder)),
-        problems=problems,
-        unresolved=unresolved,
-        notes=notes,
+        quotas=quotas_of(located, calls),
+        corpus_quotas=corpus_quotas_of(located, model.quotas),
+        corpora=corpora_of(located, model),
+        templates=cache(partial(read_template, located.folder)),
     )

@@ -95,36 +95,32 @@ class Services:
             yield located.error(place, f"{name!r} {does} texts and does not generate any; name a model that does")
 
 
-def services_of(located: YamlDocument, section: Mapping[str, Any], folder: str, problems: list[InputError]) -> Services:
-    """The services of an experiment; paths are relative to `folder`."""
+def services_of(located: YamlDocument, section: Mapping[str, Any]) -> Services:
     services = {}
     for name, value in section.items():
-        wrong = []
         if name in RETRIEVERS.types:
             problem = "is a type of retriever, and quotas: could mean either; choose another name"
-            wrong.append(located.error(("services", name), problem))
-        parameters = _parameters(located, name, value, folder, wrong)
-        problems += wrong
-        if parameters is not None and not wrong:
+            located.report(("services", name), problem)
+        parameters = _parameters(located, name, value)
+        if parameters is not None and name not in RETRIEVERS.types:
             services[name] = ConfiguredService(name, str(value["type"]), parameters)
     return Services(section, services)
 
 
-def _parameters(
-    located: YamlDocument, name: str, value: Any, folder: str, problems: list[InputError]
-) -> ModelParameters | None:
+def _parameters(located: YamlDocument, name: str, value: Any) -> ModelParameters | None:
     place: Place = ("services", name)
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        problems.append(located.error((*place, "type"), "is missing; a service is {type: …, parameters of the type}"))
+        located.report((*place, "type"), "is missing; a service is {type: …, parameters of the type}")
         return None
     try:
         model = MODELS.load(value["type"])
     except InputError as error:
-        problems.append(located.error((*place, "type"), error.problem))
+        located.report((*place, "type"), error.problem)
         return None
     values = {key: item for key, item in value.items() if key != "type"}
-    if (parsed := parse_part(model, values, located, place, problems)) is None:
+    if (parsed := parse_part(model, values, located, place)) is None:
         return None
-    parameters = parsed.resolved(folder)
-    problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
-    return parameters
+    parameters = parsed.resolved(located.folder)
+    unset = [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
+    located.problems.extend(unset)
+    return None if unset else parameters

@@ -88,7 +88,7 @@ class TracesModel(Section):
         return str(place), collected
 
 
-def with_traces(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
+def with_traces(located: YamlDocument) -> YamlDocument:
     """Replace traces, as dataset and as answers, by their queries and answers."""
     value = located.value if isinstance(located.value, dict) else {}
     dataset, items = value.get("dataset"), list_in(value, "configurations")
@@ -100,11 +100,11 @@ def with_traces(located: YamlDocument, folder: str, problems: list[InputError], 
         traces = _traces(located, dataset, models)
         origins = {place: model if traces is None or model.path else traces for place, model in models.items()}
         places = ({} if traces is None else {_DATASET: traces}) | origins
-        folders = _collected_folders(located, places, folder, notes)
+        folders = _collected_folders(located, places)
     except InputErrors as error:
-        raise InputErrors([*problems, *error.errors]) from error
+        raise InputErrors([*located.problems, *error.errors]) from error
     except InputError as error:
-        raise InputErrors([*problems, error]) from error
+        raise InputErrors([*located.problems, error]) from error
     answers = {number: _answers(origins[_place(number)], folders[_place(number)][0]) for number in traced}
     named = [
         item if number not in answers else {**item, "answers": answers[number]} for number, item in enumerate(items)
@@ -150,7 +150,7 @@ def _traces(
 
 
 def _collected_folders(
-    located: YamlDocument, places: Mapping[Place, TracesModel], folder: str, notes: list[str]
+    located: YamlDocument, places: Mapping[Place, TracesModel]
 ) -> dict[Place, tuple[str, "TraceSummary"]]:
     """The folder of queries and answers for each place; equal traces are read once."""
     collections: dict[str, tuple[str, TraceSummary]] = {}
@@ -158,11 +158,11 @@ def _collected_folders(
         key = model.model_dump_json()
         if key not in collections:
             try:
-                collections[key] = model.collected(folder)
+                collections[key] = model.collected(located.folder)
             except InputError as error:
                 raise located.error(place, str(error)) from error
             counts = "; ".join(map(str.strip, collections[key][1].as_text().splitlines()))
-            notes.append(f"{model.path}: {counts}; queries and answers are in {collections[key][0]}")
+            located.notes.append(f"{model.path}: {counts}; queries and answers are in {collections[key][0]}")
     return {place: collections[model.model_dump_json()] for place, model in places.items()}
 
 

@@ -1,8 +1,8 @@
 """Combinations of the grid's values: the configuration from each, and its problems."""
 
 import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -32,7 +32,6 @@ from rankbeam.pipelines.experiment.grid.settings import (
     CONFIGURATION,
     ConfigurationSettings,
     Grid,
-    Labels,
     Target,
     stated_limits,
 )
@@ -47,71 +46,87 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.wrong_values import in_one
 
+_Swept = Mapping[Target, tuple[str, Any]]
+"""The name in the grid and the value of every parameter that the grid replaces."""
 
-def cells_of(file: ExperimentFile, settings: ConfigurationSettings, grid: Grid, labels: Labels) -> Iterator[Cell]:
+
+def cells_of(file: ExperimentFile, settings: ConfigurationSettings, grid: Grid) -> Iterator[Cell]:
     """A configuration with each combination of the grid's values; ends at the first with a problem."""
-    limits = stated_limits(file.located, settings, file.problems)
+    located, item = file.located, settings.item
+    limits = stated_limits(located, settings)
     targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := settings.owners(name))}
-    swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
-    combinations = []
-    for labelled in itertools.product(*swept):
-        values = {name: value for name, (_, value) in zip(targets, labelled, strict=True)}
-        names = [f"{name}={label}" for name, (label, _) in zip(targets, labelled, strict=True)]
-        combinations.append(_Combination(file, settings, ",".join([*settings.labels, *names]), targets, values))
-    file.problems.extend(combinations[0].wrong_beside())
-    if TOP_K in targets and settings.item.top_k is not None:
+    combinations = list(itertools.product(*(grid[name] for name in targets)))
+    located.problems.extend(_wrong_beside(located, settings, _swept(targets, combinations[0])))
+    if TOP_K in targets and item.top_k is not None:
         place, retriever = (*settings.place, TOP_K), settings.retriever
-        file.problems.extend(_beyond_most(file.located, place, retriever.kind, retriever.model, settings.item.top_k))
-    for combination in combinations:
-        cell = combination.cell(limits)
-        file.problems.extend(combination.problems)
+        located.problems.extend(_beyond_most(located, place, retriever.kind, retriever.model, item.top_k))
+    for values in combinations:
+        labels = [*settings.labels, *(f"{name}={label}" for name, (label, _) in zip(targets, values, strict=True))]
+        name = f"{settings.name}:{','.join(labels)}" if labels else settings.name
+        own = replace(located, problems=[])  # those of this combination alone
+        cell = _Combination(own, file, settings, _swept(targets, values)).cell(name, limits)
+        located.problems.extend(own.problems)
         if cell is None:
             return
         yield cell
 
 
-@dataclass
-class _Combination:
-    """The components of a configuration with one value of the grid for each target."""
+def _swept(targets: Mapping[str, Target], values: Sequence[tuple[str, Any]]) -> _Swept:
+    return {target: (name, value) for (name, target), (_, value) in zip(targets.items(), values, strict=True)}
 
+
+def _swept_values(swept: _Swept, role: str) -> dict[str, Any]:
+    return {inside: value for (owner, inside), (_, value) in swept.items() if owner == role}
+
+
+def _wrong_beside(located: YamlDocument, settings: ConfigurationSettings, swept: _Swept) -> Iterator[InputError]:
+    """Validate the parameters that the grid replaces in every cell."""
+    for component in settings.all:
+        replacing = _swept_values(swept, component.role)
+        if not replacing.keys() & component.values.keys():
+            continue
+        try:
+            component.model.model_validate({**replacing, **component.values})
+        except ValidationError as error:
+            for detail in in_one(error.errors()):
+                if {*detail["loc"][:1]} & replacing.keys() & component.values.keys():
+                    yield problem_of(located, component.model, detail, at=component.place)
+
+
+@dataclass(frozen=True)
+class _Combination:
+    """The components of a configuration with one value of the grid for each target.
+
+    Attributes:
+        located: the document, with the problems of this combination alone.
+    """
+
+    located: YamlDocument
     file: ExperimentFile
     settings: ConfigurationSettings
-    label: str  # the grid's values in its name; may be empty
-    targets: Mapping[str, Target]
-    values: Mapping[str, Any]
-    problems: list[InputError] = field(default_factory=list)
+    swept: _Swept
 
-    def wrong_beside(self) -> Iterator[InputError]:
-        """Validate the parameters that the grid replaces in every cell."""
-        for component in self.settings.all:
-            swept = self._swept_values(component.role)
-            try:
-                component.model.model_validate({**swept, **component.values})
-            except ValidationError as error:
-                for detail in in_one(error.errors()):
-                    if {*detail["loc"][:1]} & {*swept} & {*component.values}:
-                        yield problem_of(self.file.located, component.model, detail, at=component.place)
-
-    def cell(self, limits: Mapping[str, Any]) -> Cell | None:
+    def cell(self, name: str, limits: Mapping[str, Any]) -> Cell | None:
         """The configuration; None after reporting a wrong component.
 
         Args:
+            name: the configuration's, with the labels of the grid's values.
             limits: `top_k` and thresholds that the grid does not set.
         """
-        settings = self.settings
+        settings, problems = self.settings, self.located.problems
         retrieve, corpus = self._parse_parameters(settings.retriever), self._parse_parameters(settings.corpus)
         rewrite, rerank = self._parse_parameters(settings.rewrite), self._parse_parameters(settings.rerank)
         generate = self._parse_parameters(settings.generate)
-        generator = None if self.problems else self._generator(generate)
-        retriever = None if self.problems else self._retriever(retrieve, corpus)
-        rewriter = None if self.problems else self._rewriter(rewrite)
-        reranker = None if self.problems else self._reranker(rerank)
-        if self.problems or retriever is None:
+        generator = None if problems else self._generator(generate)
+        retriever = None if problems else self._retriever(retrieve, corpus)
+        rewriter = None if problems else self._rewriter(rewrite)
+        reranker = None if problems else self._reranker(rerank)
+        if problems or retriever is None:
             return None
-        limits = {**limits, **self._swept_values(CONFIGURATION)}
+        limits = {**limits, **_swept_values(self.swept, CONFIGURATION)}
         depth = None if reranker is None else reranker.depth
         cell = Cell(
-            name=f"{settings.name}:{self.label}" if self.label else settings.name,
+            name=name,
             item_name=settings.name,
             place=settings.place,
             retriever=retriever,
@@ -121,25 +136,21 @@ class _Combination:
             rewriter=rewriter,
             reranker=reranker,
         )
-        self.problems += _wrong_limits(self.file.located, cell, self.values)
+        problems.extend(_wrong_limits(self.located, cell, [name for name, _ in self.swept.values()]))
         return cell
-
-    def _swept_values(self, role: str) -> dict[str, Any]:
-        return {inside: self.values[name] for name, (owner, inside) in self.targets.items() if owner == role}
 
     def _parse_parameters(self, component: ComponentSettings[Model] | None) -> Model | None:
         """The parameters of a component; None if absent, or after reporting each wrong one where it is written."""
         if component is None:
             return None
         try:
-            return component.model.model_validate({**component.values, **self._swept_values(component.role)})
+            return component.model.model_validate({**component.values, **_swept_values(self.swept, component.role)})
         except ValidationError as error:
-            names = {inside: name for name, (owner, inside) in self.targets.items() if owner == component.role}
             for detail in in_one(error.errors()):
-                first, place = str(next(iter(detail["loc"]), "")), component.place
-                if first in names:
-                    detail, place = {**detail, "loc": (names[first], *detail["loc"][1:])}, ("grid",)
-                self.problems.append(problem_of(self.file.located, component.model, detail, at=place))
+                place, target = component.place, (component.role, str(next(iter(detail["loc"]), "")))
+                if target in self.swept:
+                    place, detail = ("grid",), {**detail, "loc": (self.swept[target][0], *detail["loc"][1:])}
+                self.located.problems.append(problem_of(self.located, component.model, detail, at=place))
             return None
 
     def _retriever(
@@ -157,7 +168,7 @@ class _Combination:
         if named is None or service is None:
             return retrieving
         services = self.file.services
-        self.problems += services.not_embedding(self.file.located, self._place(component, named), service)
+        self.located.problems.extend(services.not_embedding(self.located, self._place(component, named), service))
         embedder = services.valid.get(service)
         return None if embedder is None else replace(retrieving, embedder=embedder)
 
@@ -167,8 +178,10 @@ class _Combination:
             return None
         if isinstance(parameters, Reranker):
             return Reranking(component.place, component.kind, parameters)
-        located, services = self.file.located, self.file.services
-        self.problems += services.not_reranking(located, self._place(component, "service"), parameters.service)
+        located, services = self.located, self.file.services
+        self.located.problems.extend(
+            services.not_reranking(located, self._place(component, "service"), parameters.service)
+        )
         service = services.valid.get(parameters.service)
         if service is None:
             return None
@@ -176,7 +189,7 @@ class _Combination:
         unused = set() if reranking.is_called else {"max_output_tokens", "thinking"} & parameters.model_fields_set
         for name in sorted(unused):
             problem = f"has no effect: {service.name!r} scores texts in this process and does not generate any"
-            self.problems.append(located.error((*component.place, name), f"{problem}; leave it out"))
+            located.report((*component.place, name), f"{problem}; leave it out")
         return reranking
 
     def _generator(self, parameters: GenerateParameters | None) -> Generating | None:
@@ -199,18 +212,20 @@ class _Combination:
         template = replace(template, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
         if parameters.kind is RewriteKind.STANDALONE and HISTORY in template.own - variables_of(template.text):
             problem = "has no {history}, which kind: standalone needs"
-            self.problems.append(self.file.located.error(self._place(component, "template"), problem))
+            self.located.report(self._place(component, "template"), problem)
         return RewritingQueries(component.place, parameters, service, template)
 
     def _writer(
         self, component: ComponentSettings[Parameters], parameters: GenerateParameters | RewriteParameters
     ) -> ConfiguredService | None:
-        located, services = self.file.located, self.file.services
-        self.problems += services.not_writing(located, self._place(component, "service"), parameters.service)
+        located, services = self.located, self.file.services
+        self.located.problems.extend(
+            services.not_writing(located, self._place(component, "service"), parameters.service)
+        )
         service = services.valid.get(parameters.service)
         if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
             problem = f"services: {service.name} sets a temperature, too; keep one"
-            self.problems.append(located.error(self._place(component, "temperature"), problem))
+            located.report(self._place(component, "temperature"), problem)
         return service
 
     def _template(
@@ -220,13 +235,13 @@ class _Combination:
         try:
             return default_file if path is None else self.file.templates(path)
         except InputError as error:
-            self.problems.append(self.file.located.error(self._place(component, "template"), str(error)))
+            self.located.report(self._place(component, "template"), str(error))
             return None
 
     def _place(self, component: ComponentSettings[Parameters], inside: str) -> Place:
         """The place of a component's parameter: in the grid, or in the component."""
-        swept = [name for name, target in self.targets.items() if target == (component.role, inside)]
-        return ("grid", swept[-1]) if swept else (*component.place, inside)
+        name, _ = self.swept.get((component.role, inside), (None, None))
+        return (*component.place, inside) if name is None else ("grid", name)
 
 
 def _threshold(limits: Mapping[str, Any]) -> float | None:
@@ -244,21 +259,21 @@ def _beyond_most(
         yield located.error(place, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
 
 
-def _wrong_limits(located: YamlDocument, cell: Cell, values: Mapping[str, Any]) -> Iterator[InputError]:
+def _wrong_limits(located: YamlDocument, cell: Cell, swept: Collection[str]) -> Iterator[InputError]:
     """Refuse parameters that the service would refuse, and texts that no retriever would get."""
     if cell.rewriter is not None:
         yield from _wrong_rewrite(located, cell, cell.rewriter)
     if cell.retriever.parameters.query == HISTORY:
         yield from _wrong_history(located, cell)
     if cell.reranker is not None:
-        yield from _wrong_depth(located, cell, values, cell.reranker)
-    swept = next((name for name in values if name.rpartition(".")[2] == "lower_is_better"), None)
-    if cell.distance is not None and swept is not None:
-        yield located.error(("grid", swept), f"cannot be swept beside {DISTANCE} or {MIN_SCORE}")
+        yield from _wrong_depth(located, cell, swept, cell.reranker)
+    direction = next((name for name in swept if name.rpartition(".")[2] == "lower_is_better"), None)
+    if cell.distance is not None and direction is not None:
+        yield located.error(("grid", direction), f"cannot be swept beside {DISTANCE} or {MIN_SCORE}")
     if cell.retriever.parameters.route is not Route.CALLED or cell.retriever.role == ANSWERS:
         return
     kind, parameters = cell.retriever.kind, cell.retriever.parameters
-    place: Place = ("grid", TOP_K) if TOP_K in values else (*cell.place, TOP_K)
+    place: Place = ("grid", TOP_K) if TOP_K in swept else (*cell.place, TOP_K)
     if cell.reranker is not None:
         pass  # the depth counts
     elif cell.top_k is None:
@@ -266,7 +281,7 @@ def _wrong_limits(located: YamlDocument, cell: Cell, values: Mapping[str, Any]) 
     else:
         yield from _beyond_most(located, place, kind, type(parameters), cell.top_k)
     if cell.sent is not None and getattr(parameters, SIMILARITY, None) is not None:
-        place = ("grid", DISTANCE) if DISTANCE in values else (*cell.retriever.place, SIMILARITY)
+        place = ("grid", DISTANCE) if DISTANCE in swept else (*cell.retriever.place, SIMILARITY)
         yield located.error(place, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
 
 
@@ -297,14 +312,14 @@ def _wrong_history(located: YamlDocument, cell: Cell) -> Iterator[InputError]:
 
 
 def _wrong_depth(
-    located: YamlDocument, cell: Cell, values: Mapping[str, Any], reranker: Reranking
+    located: YamlDocument, cell: Cell, swept: Collection[str], reranker: Reranking
 ) -> Iterator[InputError]:
     """Refuse a reranker that scores fewer results than `top_k`, or more than the retriever returns."""
     if cell.top_k is not None and cell.top_k > reranker.depth:
-        place: Place = ("grid", TOP_K) if TOP_K in values else (*cell.place, TOP_K)
+        place: Place = ("grid", TOP_K) if TOP_K in swept else (*cell.place, TOP_K)
         problem = f"is {cell.top_k}, and the reranker of {cell.name!r} scores {reranker.depth} results"
         yield located.error(place, f"{problem}; raise rerank.depth, or lower top_k")
-    swept = next((name for name in ("depth", "rerank.depth") if name in values), None)
-    place = (*reranker.place, "depth") if swept is None else ("grid", swept)
+    depth = next((name for name in ("depth", "rerank.depth") if name in swept), None)
+    place = (*reranker.place, "depth") if depth is None else ("grid", depth)
     if cell.retriever.parameters.route is Route.CALLED:
         yield from _beyond_most(located, place, cell.retriever.kind, type(cell.retriever.parameters), reranker.depth)

@@ -11,7 +11,6 @@ from rankbeam.pipelines.experiment.grid.combinations import cells_of
 from rankbeam.pipelines.experiment.grid.settings import (
     STAGES,
     Grid,
-    Labels,
     settings_of,
     wrong_in_grid,
     wrong_stages,
@@ -24,16 +23,6 @@ from rankbeam.transforms.records.metrics.names import Metric
 
 _SIGNS = ",:="
 """Characters that separate the parts of a configuration name."""
-
-
-def _labels_of(grid: object) -> Labels:
-    """The labels of a grid's values, which replace long values in names; by default a value is its own label.
-
-    >>> _labels_of({"corpus": {"small": "projects/p/c/1"}, "top_k": [5, 10]})
-    {'corpus': ('small',), 'top_k': ('5', '10')}
-    """
-    labels = grid if isinstance(grid, dict) else {}
-    return {str(name): tuple(map(str, values)) for name, values in labels.items() if isinstance(values, dict | list)}
 
 
 def _wrong_labels(located: YamlDocument) -> Iterator[InputError]:
@@ -54,28 +43,30 @@ def expand(file: ExperimentFile, metrics: Iterable[Metric | JudgedMetric]) -> Ex
     A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
     `vector_distance_threshold` to those that have distances, and `min_score` to the others.
     """
-    located, model, problems = file.located, file.model, file.problems
-    items, broken = model.configurations or (), list[InputError]()
-    dialects, labels = list(_dialects(located, model, problems)), _labels_of(located.value.get("grid"))
+    located, model = file.located, file.model
+    items = model.configurations or ()
+    dialects = list(_dialects(located, model))
     grid: Grid = {name: values for name, values in model.grid.items() if name not in STAGES}
-    problems += _wrong_labels(located)
+    located.problems.extend(_wrong_labels(located))
     wrong = list(wrong_stages(located, items, model.grid))
-    configured = settings_of(located, file.corpora, items, {} if wrong else model.grid, labels, broken)
-    wrong += wrong_in_grid(located, file.corpora, configured, grid)
-    problems += [*wrong, *broken]
-    cells = [cell for settings in configured for cell in cells_of(file, settings, {} if wrong else grid, labels)]
-    cells = _with_parts(located, cells, [item.name for item in items], problems)
+    located.problems.extend(wrong)
+    configured = list(settings_of(located, file.corpora, items, {} if wrong else model.grid))
+    wrong_values = list(wrong_in_grid(located, file.corpora, configured, grid))
+    located.problems.extend(wrong_values)
+    is_right = not wrong and not wrong_values
+    cells = [cell for settings in configured for cell in cells_of(file, settings, grid if is_right else {})]
+    cells = _with_parts(located, cells, [item.name for item in items])
     cells = [_in_dialect(cell, dialect) for cell in cells for dialect in dialects] if dialects else cells
-    _check_names(located, cells, problems)
+    _check_names(located, cells)
     return with_sources(cells, model.dataset.unit, [metric for metric in metrics if isinstance(metric, JudgedMetric)])
 
 
-def _dialects(located: YamlDocument, model: ExperimentModel, problems: list[InputError]) -> Iterator[Dialect]:
+def _dialects(located: YamlDocument, model: ExperimentModel) -> Iterator[Dialect]:
     for i, name in enumerate(model.dialects or ()):
         try:
             yield parse_dialect(name)
         except InputError as error:
-            problems.append(located.error(("dialects", i), error.problem))
+            located.report(("dialects", i), error.problem)
 
 
 def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
@@ -84,22 +75,20 @@ def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
     return replace(cell, name=f"{cell.name}{suffix}", dialect=dialect)
 
 
-def _check_names(located: YamlDocument, cells: Sequence[Cell], problems: list[InputError]) -> None:
+def _check_names(located: YamlDocument, cells: Sequence[Cell]) -> None:
     """Refuse two cells with the same name, and one configuration with two names."""
     names: dict[str, Cell] = {}
     ids: dict[str, Cell] = {}
     for cell in cells:
         if cell.name in names:
-            problems.append(located.error((*cell.place, "name"), f"two configurations are named {cell.name!r}"))
+            located.report((*cell.place, "name"), f"two configurations are named {cell.name!r}")
         elif cell.config_id in ids:
             other = ids[cell.config_id].name
-            problems.append(located.error(cell.place, f"{cell.name!r} is the same configuration as {other!r}"))
+            located.report(cell.place, f"{cell.name!r} is the same configuration as {other!r}")
         names[cell.name] = ids[cell.config_id] = cell
 
 
-def _with_parts(
-    located: YamlDocument, cells: Sequence[Cell], item_names: Sequence[str], problems: list[InputError]
-) -> list[Cell]:
+def _with_parts(located: YamlDocument, cells: Sequence[Cell], item_names: Sequence[str]) -> list[Cell]:
     """All cells, with each fusion's parts; a fusion with an unknown part is left out.
 
     A part is the name of a cell, such as "bm25:top_k=10", or a name under `configurations:`, which means the
@@ -113,7 +102,7 @@ def _with_parts(
         wrong = list(_wrong_parts(located, cell, fusion, cells, item_names))
         parts = [_widest(name, cells) for name in fusion.parts]
         known_parts = tuple(part for part in parts if part is not None)
-        problems += wrong
+        located.problems.extend(wrong)
         if not wrong and len(known_parts) == len(parts):
             complete.append(replace(cell, parts=known_parts))
     return complete

@@ -3,13 +3,14 @@
 The stages around a retriever, `rewrite:` and `rerank:`, may come from the grid as a whole.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.config.sections import MOST
-from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument, format_place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K, ComponentSettings
@@ -25,9 +26,8 @@ from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS, Reranker
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 MOST_CELLS = 10_000
-Grid = Mapping[str, Sequence[Any]]
-Labels = Mapping[str, Sequence[str]]
-"""Text that replaces each value in names, by parameter of the grid."""
+Grid = Mapping[str, Sequence[tuple[str, Any]]]
+"""The values of each parameter of the grid, with the labels that replace them in names."""
 
 CONFIGURATION = ""
 """Role of the keys of the configuration itself: `top_k` and the threshold of scores."""
@@ -41,43 +41,8 @@ Target = tuple[str, str]
 STAGES = (REWRITE, RERANK)
 """Components that the grid can replace as a whole, too."""
 
-
-@dataclass(frozen=True)
-class Variant:
-    """One item of `configurations:`, with the stages that the grid gives it."""
-
-    item: ConfigurationModel
-    position: int
-    labels: tuple[str, ...] = ()
-    swept: Mapping[str, Place] = field(default_factory=dict)
-
-    @property
-    def configuration(self) -> Place:
-        return "configurations", self.position
-
-    def place(self, role: str) -> Place:
-        return self.swept.get(role, (*self.configuration, role))
-
-    def with_stage(self, role: str, value: Any, label: str, place: Place) -> "Variant":
-        item = self.item.model_copy(update={role: value})
-        return replace(self, item=item, labels=(*self.labels, f"{role}={label}"), swept={**self.swept, role: place})
-
-
-def _variants(located: YamlDocument, items: Sequence[ConfigurationModel], grid: Grid, labels: Labels) -> list[Variant]:
-    variants, places = [Variant(item, position) for position, item in enumerate(items)], located.value.get("grid")
-    for role in [name for name in grid if name in STAGES]:
-        keys = list(places[role]) if isinstance(places.get(role), dict) else range(len(grid[role]))
-        stages = list(zip(grid[role], labels[role], keys, strict=True))
-        variants = [
-            each_variant
-            for variant in variants
-            for each_variant in (
-                [variant.with_stage(role, value, label, ("grid", role, key)) for value, label, key in stages]
-                if _can_have(role, variant.item)
-                else [variant]
-            )
-        ]
-    return variants
+_Stage = tuple[str, Any, Place]
+"""A stage from the grid: its label, the component, and its place."""
 
 
 def _can_have(role: str, item: ConfigurationModel) -> bool:
@@ -102,7 +67,7 @@ def wrong_stages(located: YamlDocument, items: Sequence[ConfigurationModel], gri
         elif role in grid and items and not any(_can_have(role, item) for item in items):
             requirement = "a retriever that receives the query" if role == REWRITE else "a retriever"
             yield located.error(("grid", role), f"no configuration can have it: none has {requirement}")
-        for value in grid.get(role, ()):
+        for _, value in grid.get(role, ()):
             if value is not None and not isinstance(value, dict):
                 problem = f"must be mappings such as {{service: NAME}}, or null, found {value!r}"
                 yield located.error(("grid", role), problem)
@@ -164,23 +129,30 @@ class ConfigurationSettings:
 
 
 def settings_of(
-    located: YamlDocument,
-    corpora: Corpora,
-    items: Sequence[ConfigurationModel],
-    grid: Grid,
-    labels: Labels,
-    problems: list[InputError],
-) -> list[ConfigurationSettings]:
+    located: YamlDocument, corpora: Corpora, items: Sequence[ConfigurationModel], grid: Grid
+) -> Iterator[ConfigurationSettings]:
     """The components of every configuration, with each combination of the grid's stages that it can have."""
-    parts = (_components(located, corpora, variant, problems) for variant in _variants(located, items, grid, labels))
-    return [settings for settings in parts if settings is not None]
+    stages = {role: list(_stages(located, role, grid[role])) for role in grid if role in STAGES}
+    for position, item in enumerate(items):
+        roles = [role for role in stages if _can_have(role, item)]
+        for combination in itertools.product(*(stages[role] for role in roles)):
+            swept = dict(zip(roles, combination, strict=True))
+            if (settings := _components(located, corpora, ("configurations", position), item, swept)) is not None:
+                yield settings
+
+
+def _stages(located: YamlDocument, role: str, values: Sequence[tuple[str, Any]]) -> Iterator[_Stage]:
+    is_labelled = isinstance(located.value["grid"][role], dict)
+    for number, (label, value) in enumerate(values):
+        yield label, value, ("grid", role, label if is_labelled else number)
 
 
 def _components(
-    located: YamlDocument, corpora: Corpora, variant: Variant, problems: list[InputError]
+    located: YamlDocument, corpora: Corpora, place: Place, item: ConfigurationModel, swept: Mapping[str, _Stage]
 ) -> ConfigurationSettings | None:
-    """The components of a configuration; None after reporting an unknown one."""
-    place, item = variant.configuration, variant.item
+    """The components of a configuration, with the grid's stages; None after reporting an unknown one."""
+    item = item.model_copy(update={role: value for role, (_, value, _) in swept.items()})
+    places = {role: (*place, role) for role in STAGES} | {role: stage for role, (_, _, stage) in swept.items()}
     role, values = (RETRIEVER, item.retriever) if item.answers is None else (ANSWERS, item.answers)
     if values is None:
         return None
@@ -188,15 +160,15 @@ def _components(
     kind = values.pop("type", None)
     try:
         model = _type_of(located, _answers if role == ANSWERS else RETRIEVERS.load, (*place, role), kind)
-        rerank = _rerank(located, variant)
+        rerank = _rerank(located, places[RERANK], item.rerank)
     except InputError as error:
-        problems.append(error)
+        located.problems.append(error)
         return None
     inside = values.pop(DISTANCE, None) if DISTANCE not in model.model_fields else None
     corpus = None
     if model.searches and CORPUS in values:
         wrong = list(corpora.wrong_name(located, (*place, role, CORPUS), str(kind), model, values[CORPUS]))
-        problems += wrong
+        located.problems.extend(wrong)
         is_named = corpora.is_named(values[CORPUS])
         corpus = corpora.valid.get(values.pop(CORPUS)) if is_named else None
         if wrong or (is_named and corpus is None):  # the corpus itself has a problem, reported at its place
@@ -206,20 +178,18 @@ def _components(
     retriever = ComponentSettings(role, (*place, role), str(kind), model, values, fixed)
     rewrite = generate = None
     if item.rewrite is not None:
-        rewrite = ComponentSettings(REWRITE, variant.place(REWRITE), "", RewriteParameters, item.rewrite)
+        rewrite = ComponentSettings(REWRITE, places[REWRITE], "", RewriteParameters, item.rewrite)
     if item.generate is not None:
         generate = ComponentSettings(GENERATE, (*place, GENERATE), "", GenerateParameters, item.generate)
-    name = item.name or f"{place[0]}[{variant.position}]"  # an invalid name is reported already
-    return ConfigurationSettings(
-        item, place, name, variant.labels, inside, retriever, corpus, rewrite, rerank, generate
-    )
+    name = item.name or format_place(place)  # an invalid name is reported already
+    labels = tuple(f"{role}={label}" for role, (label, _, _) in swept.items())
+    return ConfigurationSettings(item, place, name, labels, inside, retriever, corpus, rewrite, rerank, generate)
 
 
 def _rerank(
-    located: YamlDocument, variant: Variant
+    located: YamlDocument, place: Place, values: Mapping[str, Any] | None
 ) -> ComponentSettings[Reranker] | ComponentSettings[ModelRerankParameters] | None:
     """A `rerank:`, by its type or by a model under `services:`."""
-    values, place = variant.item.rerank, variant.place(RERANK)
     if values is None:
         return None
     if ("type" in values) == ("service" in values):
@@ -255,10 +225,10 @@ def _answers(name: str) -> type[RetrieverParameters]:
     return types[name]
 
 
-def stated_limits(located: YamlDocument, settings: ConfigurationSettings, problems: list[InputError]) -> dict[str, Any]:
+def stated_limits(located: YamlDocument, settings: ConfigurationSettings) -> dict[str, Any]:
     """A configuration's `top_k` and thresholds, or else those of its retriever's type."""
     wrong, item = list(_wrong_stated_limits(located, settings)), settings.item
-    problems += wrong
+    located.problems.extend(wrong)
     is_reranked = settings.rerank is not None  # a reranker returns all that it scores
     default = None if is_reranked else settings.retriever.model.default_top_k
     return {
@@ -303,7 +273,7 @@ def wrong_in_grid(
         yield located.error(("grid",), f"makes {count:,} configurations; at most {MOST_CELLS:,} are possible")
     for name, values in grid.items():
         several = next((owner[name] for owner in owners if len(owner[name]) > 1), None)
-        if name.rpartition(".")[2] == CORPUS and any(map(corpora.is_named, values)):
+        if name.rpartition(".")[2] == CORPUS and any(corpora.is_named(value) for _, value in values):
             problem = (
                 "names an entry of corpora:; name it in the retriever, and sweep the corpus's own parameters, such "
                 "as chunk_size"
@@ -318,7 +288,7 @@ def wrong_in_grid(
         elif not values:
             yield located.error(("grid", name), "lists no value")
         else:
-            yield from _wrong_values(located, name, values)
+            yield from _wrong_values(located, name, [value for _, value in values])
 
 
 def _wrong_values(located: YamlDocument, name: str, values: Sequence[Any]) -> Iterator[InputError]:

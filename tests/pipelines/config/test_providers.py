@@ -11,7 +11,6 @@ from support.standins import serve
 from rankbeam.pipelines.config.references import PROVIDERS, service_of_name, with_providers
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.models.base import MODELS
-from rankbeam.transforms.records.errors import InputError
 
 TEXT = """
 services:
@@ -37,9 +36,8 @@ def test_every_provider_is_a_valid_service(provider: str) -> None:
 
 
 def test_services_are_added_where_they_are_named() -> None:
-    problems: list[InputError] = []
-    located = with_providers(load(TEXT, "e.yaml"), problems)
-    assert not problems
+    located = with_providers(load(TEXT, "e.yaml"))
+    assert not located.problems
     assert set(located.value["services"]) == {"local", "openai:gpt-x", "ollama:llama3.2:3b", "vllm:m"}
     assert located.value["services"]["ollama:llama3.2:3b"]["model"] == "llama3.2:3b"
     assert located.lines["services", "openai:gpt-x"] == 4
@@ -73,14 +71,14 @@ output: {path: out}
     ],
 )
 def test_models_without_parameters_are_added_where_services_are_named(text: str, services: set[str]) -> None:
-    located = with_providers(load(text, "e.yaml"), [])
+    located = with_providers(load(text, "e.yaml"))
     assert set(located.value["services"]) == services
     assert located.value["services"].get("hashed", {"type": "hashed"}) == {"type": "hashed"}
 
 
 def test_a_configuration_of_their_name_adds_no_service() -> None:
     located = load("configurations: [{name: hashed}]\nbaseline: hashed\njudge: {service: a}", "e.yaml")
-    assert with_providers(located, []) is located
+    assert with_providers(located) is located
 
 
 @pytest.mark.parametrize(
@@ -88,13 +86,11 @@ def test_a_configuration_of_their_name_adds_no_service() -> None:
 )
 def test_other_documents_stay_as_they_are(text: str) -> None:
     located = load(text, "e.yaml")
-    assert with_providers(located, []) is located
+    assert with_providers(located) is located
 
 
 def test_a_name_with_a_colon_is_refused() -> None:
-    problems: list[InputError] = []
-    with_providers(load("services:\n  'openai:m': {type: lexical}", "e.yaml"), problems)
-    (problem,) = problems
+    (problem,) = with_providers(load("services:\n  'openai:m': {type: lexical}", "e.yaml")).problems
     assert str(problem).startswith("e.yaml:2: services.openai:m: has a colon, like PROVIDER:MODEL")
 
 

@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.clients.secrets import is_secret
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputErrors
 
 NAME = "RB_VALUE"
 REFERENCE = f"${{env:{NAME}}}"
@@ -67,9 +67,8 @@ def test_every_string_of_the_schema_may_hold_a_reference(monkeypatch: pytest.Mon
     documents = list(strings(schema, schema, REFERENCE))
     assert len(documents) > 100
     for document in documents:
-        problems: list[InputError] = []
-        located = resolve_references(load(yaml.safe_dump(document), "e.yaml"), problems)
-        assert problems == []
+        located = resolve_references(load(yaml.safe_dump(document), "e.yaml"))
+        assert located.problems == []
         assert (REFERENCE in json.dumps(located.value)) == own(document), document
 
 
@@ -77,8 +76,7 @@ def test_every_string_of_the_schema_may_hold_a_reference(monkeypatch: pytest.Mon
 def test_no_string_of_the_schema_stays_literal(bad: str) -> None:
     schema = experiment_schema()
     for document in strings(schema, schema, bad):
-        problems: list[InputError] = []
-        resolve_references(load(yaml.safe_dump(document), "e.yaml"), problems)
+        problems = resolve_references(load(yaml.safe_dump(document), "e.yaml")).problems
         answers = (document.get("configurations") or [{}])[0].get("answers") or {}
         has_secret = is_secret(bad) and not {"headers", "params", "body"}.isdisjoint(answers)
         assert bool(problems) != (own(document) or has_secret), document
@@ -159,9 +157,7 @@ def test_secrets_stay_references_where_they_are_taken(monkeypatch: pytest.Monkey
 
 
 def test_a_secret_in_another_field_says_where_secrets_belong() -> None:
-    problems: list[InputError] = []
-    resolve_references(load("output: {path: '${env:MY_TOKEN}'}", "e.yaml"), problems)
-    (problem,) = problems
+    (problem,) = resolve_references(load("output: {path: '${env:MY_TOKEN}'}", "e.yaml")).problems
     assert "${env:MY_TOKEN} names a secret, and this field takes none" in problem.problem
     assert "api_key" in problem.problem
 
