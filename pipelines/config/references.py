@@ -153,13 +153,14 @@ def _resolved_later(value: Any) -> list[Place]:
 
 def _in_applications(value: Any) -> Iterator[Place]:
     """The places of secrets in requests of applications; their other references, such as a host, are replaced."""
-    requests = [mapping_in(item, "answers") for item in list_in(value, "configurations")]
+    items = enumerate(list_in(value, "configurations"))
+    requests = {i: request for i, item in items if (request := mapping_in(item, "answers"))}
     texts: list[tuple[Place, RequestText]] = [
         (("configurations", i, "answers", *text.path), text)
-        for i, request in enumerate(requests)
+        for i, request in requests.items()
         for text in _texts(request)
     ]
-    for name, swept in mapping_in(value, "grid").items() if any(requests) else ():
+    for name, swept in mapping_in(value, "grid").items() if requests else ():
         values = swept.items() if isinstance(swept, dict) else enumerate(swept if isinstance(swept, list) else ())
         texts += [
             (("grid", name, key, *text.path[1:]), text)

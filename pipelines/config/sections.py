@@ -18,6 +18,7 @@ Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Price = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Word = Annotated[str, Field(min_length=1)]
+Samples = Annotated[int, Field(ge=1, le=100)]
 
 
 class Section(BaseModel):

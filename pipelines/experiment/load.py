@@ -14,7 +14,7 @@ from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.dataset_checks import notes_on_steps, wrong_dataset
 from rankbeam.pipelines.experiment.experiment import DatasetSettings, Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS
-from rankbeam.pipelines.experiment.file.keys import SPAN
+from rankbeam.pipelines.experiment.file.models import SPAN
 from rankbeam.pipelines.experiment.file.output import output_of
 from rankbeam.pipelines.experiment.file.read import ExperimentFile, read_file
 from rankbeam.pipelines.experiment.file.services import ConfiguredService

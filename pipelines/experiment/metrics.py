@@ -3,9 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from rankbeam.pipelines.config.yaml_lines import mapping_in
-from rankbeam.pipelines.experiment.file.keys import SPAN
-from rankbeam.pipelines.experiment.file.models import ExperimentModel
+from rankbeam.pipelines.experiment.file.models import SPAN, ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.file.services import Services
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all, parse_judged
@@ -62,9 +60,9 @@ def _with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion], names:
 def holes_of(file: ExperimentFile) -> Holes | None:
     """The rules for filling holes; None to leave them unfilled."""
     settings = file.model.dataset.qrels_holes
-    is_written = "qrels_holes" in mapping_in(file.located.value, "dataset")  # else salvaged from an invalid experiment
-    grades = None if settings is None or settings.grades is None else tuple(settings.grades)
-    return None if settings is None or not is_written else Holes(settings.depth, grades, settings.audit)
+    if settings is None:
+        return None
+    return Holes(settings.depth, None if settings.grades is None else tuple(settings.grades), settings.audit)
 
 
 def _with_holes(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[AnyMetric, int]:

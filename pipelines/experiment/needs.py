@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rankbeam.pipelines.config.yaml_lines import YamlDocument, list_in
-from rankbeam.pipelines.experiment.file.keys import SPAN
-from rankbeam.pipelines.experiment.file.models import ExperimentModel
+from rankbeam.pipelines.experiment.file.models import SPAN, ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, ExpandedGrid
 from rankbeam.pipelines.experiment.grid.components import ANSWERS

@@ -82,8 +82,8 @@ def _with_embedder(located: YamlDocument, retrieving: Retrieval, services: Servi
     service = None if named is None else getattr(parameters, named)
     if service is None:
         return retrieving
-    located.problems.extend(services.not_embedding(located, (*retrieving.place, str(named)), service))
-    return replace(retrieving, embedder=services.valid.get(service))
+    embedder = services.embedder(located, (*retrieving.place, str(named)), service)
+    return replace(retrieving, embedder=embedder)
 
 
 def load_goldens(path: str, output: str | None = None, *, profiles: bool = True) -> Goldens:
@@ -108,9 +108,9 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     if model.max_cost is not None:
         located.problems.extend(missing_prices(located, pools))
     located.problems.extend(wrong_batches(located, pools, is_raced=False))
-    dimensions = _dimensions(located, model, folder) if profiles else DIMENSIONS
-    located.problems.extend(_missing_documents(located, folder))
-    located.problems.extend(_wrong_previous(located, model, folder, output))
+    dimensions = _dimensions(located, model) if profiles else DIMENSIONS
+    located.problems.extend(_missing_documents(located))
+    located.problems.extend(_wrong_previous(located, model, output))
     located.problems.extend(_wrong_offline(located, model, services))
     refuse_problems(located)
     documents = model.documents
@@ -149,15 +149,13 @@ def _output(model: GoldensModel, folder: str, output: str | None) -> str:
     return files.below(folder, model.output.path) if output is None else output
 
 
-def _wrong_previous(
-    located: YamlDocument, model: GoldensModel, folder: str, output: str | None
-) -> Iterator[InputError]:
+def _wrong_previous(located: YamlDocument, model: GoldensModel, output: str | None) -> Iterator[InputError]:
     if not model.previous:
         return
-    previous = files.below(folder, model.previous)
+    previous = files.below(located.folder, model.previous)
     if not files.exists(GoldensFolder(previous).below(MANIFEST)):
         yield located.error(("previous",), f"{previous} holds no benchmark")
-    elif files.is_same(previous, _output(model, folder, output)):
+    elif files.is_same(previous, _output(model, located.folder, output)):
         yield located.error(("previous",), "is the output itself; name another output")
 
 
@@ -167,8 +165,8 @@ def _used_names(located: YamlDocument, model: GoldensModel, services: Services) 
         named["reviews", "duplicates"] = model.reviews.duplicates.embedding_model
     for place, name in named.items():
         if name:
-            refuse = services.not_embedding if place == ("reviews", "duplicates") else services.unknown
-            located.problems.extend(refuse(located, place, name))
+            find = services.embedder if place == ("reviews", "duplicates") else services.service
+            find(located, place, name)
             yield name
 
 
@@ -183,11 +181,11 @@ def _pool_retrievers(
         )
 
 
-def _dimensions(located: YamlDocument, model: GoldensModel, folder: str) -> tuple[Dimension, ...]:
+def _dimensions(located: YamlDocument, model: GoldensModel) -> tuple[Dimension, ...]:
     if model.profiles is None:
         return DIMENSIONS
     try:
-        (path, *_) = sources.expand(files.below(folder, model.profiles))
+        (path, *_) = sources.expand(files.below(located.folder, model.profiles))
         return read_profiles(path)
     except InputErrors as error:
         located.problems.extend(error.errors)
@@ -196,14 +194,14 @@ def _dimensions(located: YamlDocument, model: GoldensModel, folder: str) -> tupl
     return DIMENSIONS
 
 
-def _missing_documents(located: YamlDocument, folder: str) -> Iterator[InputError]:
+def _missing_documents(located: YamlDocument) -> Iterator[InputError]:
     """Problems of documents; found from the raw values, so they are reported even if the file is invalid otherwise."""
     documents = located.value.get("documents")
     values = {"path": documents} if isinstance(documents, str) else documents if isinstance(documents, dict) else {}
     for role in ("path", "folder", "chunks"):
         if not isinstance(values.get(role), str):
             continue
-        where = files.below(folder, values[role])
+        where = files.below(located.folder, values[role])
         place: Place = ("documents",) if isinstance(documents, str) else ("documents", role)
         try:
             if role == "folder" or (role == "path" and holds_documents(where)):

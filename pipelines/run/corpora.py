@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import Corpus
-from rankbeam.pipelines.experiment.file.keys import SPAN
+from rankbeam.pipelines.experiment.file.models import SPAN
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant

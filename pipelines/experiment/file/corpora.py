@@ -2,21 +2,35 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rankbeam.pipelines.config.sections import parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
-from rankbeam.pipelines.experiment.file.keys import ComponentSettings
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters
+from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 CORPUS = "corpus"
 """The key of a retriever that names a corpus, and the role of that component of a configuration."""
 
-
 _CHUNKS = frozenset({"chunks"})  # cut on this machine
+
+
+Model = TypeVar("Model", bound=Parameters, covariant=True)
+
+
+@dataclass(frozen=True)
+class ComponentSettings(Generic[Model]):
+    """A component as the file has it, before the grid replaces any of its parameters."""
+
+    role: str
+    place: Place
+    kind: str  # empty if there is only one
+    model: type[Model]
+    values: Mapping[str, Any]
+    fixed: frozenset[str] = frozenset()  # parameters that the grid cannot replace
 
 
 @dataclass(frozen=True)

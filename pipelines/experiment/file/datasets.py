@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import YamlDocument, list_in, mapping_in
-from rankbeam.pipelines.experiment.file.keys import SPAN
+from rankbeam.pipelines.experiment.file.models import SPAN
 from rankbeam.pipelines.experiment.file.traces import with_traces
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.roles import REFERENCE, survey_of

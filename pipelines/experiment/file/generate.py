@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
-from rankbeam.pipelines.config.sections import MOST, Count, Word
-from rankbeam.pipelines.experiment.file.keys import Samples
+from rankbeam.pipelines.config.sections import MOST, Count, Samples, Word
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.rerankers import Depth

@@ -5,10 +5,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from rankbeam.pipelines.config.sections import Count, Section, Word
+from rankbeam.pipelines.config.sections import Count, Samples, Section, Word
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel
-from rankbeam.pipelines.experiment.file.keys import Samples
 from rankbeam.pipelines.experiment.file.services import Services
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.storage import files
@@ -98,9 +97,9 @@ def judging_of(located: YamlDocument, model: JudgeModel, services: Services) -> 
             located.report(("judge", "labels"), str(error))
     for number, name in enumerate(model.services):
         place: Place = ("judge", "service") if isinstance(model.service, str) else ("judge", "service", number)
-        located.problems.extend(services.not_writing(located, place, name))
+        services.writer(located, place, name)
     if model.embeddings is not None:
-        located.problems.extend(services.not_embedding(located, ("judge", "embeddings"), model.embeddings))
+        services.embedder(located, ("judge", "embeddings"), model.embeddings)
     located.problems.extend(
         located.error(("judge", "service"), problem) for problem in _no_panel(model.services, services)
     )

@@ -3,11 +3,18 @@
 import itertools
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, FiniteFloat, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    FiniteFloat,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from rankbeam.pipelines.config.sections import Count, Positive, Price, Section, Word
 from rankbeam.pipelines.experiment.file.judge import JudgeModel
-from rankbeam.pipelines.experiment.file.keys import Swept
 from rankbeam.pipelines.experiment.file.output import OutputModel
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.gates import GateModel
@@ -17,6 +24,28 @@ from rankbeam.transforms.records.holes import LEAST_AUDITED, LLM, MOST_AUDITED
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 from rankbeam.transforms.records.race import ALPHA
 from rankbeam.transforms.records.slices import CROSS, canonical
+
+TOP_K, DISTANCE, MIN_SCORE = "top_k", "vector_distance_threshold", "min_score"
+SPAN = "span"
+
+
+def _labelled(swept: Any) -> Any:
+    """Values with their labels, which replace long values in names; by default a value is its own label.
+
+    >>> _labelled({"small": "projects/p/c/1"}), _labelled([5, 10])
+    ([('small', 'projects/p/c/1')], [('5', 5), ('10', 10)])
+    """
+    if isinstance(swept, dict):
+        return [(str(label), value) for label, value in swept.items()]
+    return [(str(value), value) for value in swept] if isinstance(swept, list) else swept
+
+
+Swept = Annotated[
+    list[tuple[str, Any]],
+    BeforeValidator(_labelled),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {}}, {"type": "object", "additionalProperties": {}}]}),
+]
+"""The values of a parameter of the grid, each with its label."""
 
 
 class ReferencesModel(Section):

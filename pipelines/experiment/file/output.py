@@ -44,9 +44,9 @@ class OutputModel(Section):
     bigquery: Word | None = None
 
 
-def set_path(value: Any, output: str | None) -> None:
+def set_path(value: dict[str, Any], output: str | None) -> None:
     """Set the folder for results: the option's, else out/NAME if the experiment does not name one."""
-    section = (value.get("output") or {}) if isinstance(value, dict) else None
+    section = value.get("output") or {}
     if not isinstance(section, dict) or (output is None and "path" in section):
         return
     name = value.get("name")

@@ -45,10 +45,10 @@ class ExperimentFile:
 def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile:
     """Read the text of an experiment file; `output` replaces the folder for results."""
     located = read_yaml(text, path, output)
-    set_path(located.value, output)
-    located = with_dataset(located)
     if not isinstance(located.value, dict):
         raise InputErrors([located.error((), "an experiment is a mapping with name, dataset, configurations, output")])
+    set_path(located.value, output)
+    located = with_dataset(located)
     model = parse_model(ExperimentModel, located)
     services = services_of(located, model.services)
     calls = {name: quota for name, quota in model.quotas.items() if name not in NAMES}

@@ -15,8 +15,7 @@ from pydantic_core import core_schema
 
 from rankbeam.pipelines.experiment.file.corpora import CORPUS
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
-from rankbeam.pipelines.experiment.file.keys import DISTANCE
-from rankbeam.pipelines.experiment.file.models import ExperimentModel
+from rankbeam.pipelines.experiment.file.models import DISTANCE, ExperimentModel
 from rankbeam.pipelines.experiment.file.quotas import ImportQuotaModel, QuotaModel
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.transforms.clients.corpora.base import CORPORA

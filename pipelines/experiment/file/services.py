@@ -1,6 +1,6 @@
 """`services:` of an experiment: the models that answer, judge and embed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,10 @@ class ConfiguredService:
         """True if the service sets the temperature of all its calls."""
         return isinstance(self.parameters, RemoteModel) and self.parameters.temperature is not None
 
+    @property
+    def is_cross_encoder(self) -> bool:
+        return isinstance(self.parameters, Onnx) and self.parameters.scores_pairs
+
     def decisive(self) -> dict[str, Any]:
         """Parameters that identify a configuration: those of the model, not its name in this experiment."""
         return {"type": self.kind, **self.parameters.decisive()}
@@ -58,41 +62,36 @@ class Services:
     named: Mapping[str, Any]
     valid: Mapping[str, ConfiguredService]
 
-    def unknown(self, located: YamlDocument, place: Place, name: str) -> Iterator[InputError]:
+    def service(self, located: YamlDocument, place: Place, name: str) -> ConfiguredService | None:
+        """The service of a name; None after reporting that there is none, or if it is reported elsewhere."""
         if name not in self.named:
             hint = did_you_mean(name, self.named) if self.named else "name the model there: {NAME: {type: …}}"
-            hint = hint_of(name) or hint
-            yield located.error(place, f"services: has no {name!r}; {hint}")
+            located.report(place, f"services: has no {name!r}; {hint_of(name) or hint}")
+        return self.valid.get(name)
 
-    def not_embedding(self, located: YamlDocument, place: Place, name: str) -> Iterator[InputError]:
-        """Report a service that cannot embed texts, but is named where vectors are compared."""
-        yield from self.unknown(located, place, name)
-        if self._is_cross_encoder(name):
-            problem = (
-                f"{name!r} is a cross-encoder, which does not embed texts; name a model that does, or use it in rerank:"
-            )
-            yield located.error(place, problem)
+    def embedder(self, located: YamlDocument, place: Place, name: str) -> ConfiguredService | None:
+        """The service that is named where vectors are compared; reported if it cannot embed texts."""
+        service = self.service(located, place, name)
+        if service is not None and service.is_cross_encoder:
+            problem = f"{name!r} is a cross-encoder, which does not embed texts; name a model that does"
+            located.report(place, f"{problem}, or use it in rerank:")
+        return service
 
-    def not_reranking(self, located: YamlDocument, place: Place, name: str) -> Iterator[InputError]:
-        """Report a service that can neither rate nor score texts for a query."""
-        yield from self.unknown(located, place, name)
-        if name in self.valid and self.valid[name].parameters.embeds_only and not self._is_cross_encoder(name):
-            problem = (
-                f"{name!r} embeds texts, but does not score them for a query; name a cross-encoder, or a model that "
-                "generates text"
-            )
-            yield located.error(place, problem)
+    def reranker(self, located: YamlDocument, place: Place, name: str) -> ConfiguredService | None:
+        """The service that is named in `rerank:`; reported if it can neither rate nor score texts for a query."""
+        service = self.service(located, place, name)
+        if service is not None and service.parameters.embeds_only and not service.is_cross_encoder:
+            problem = f"{name!r} embeds texts, but does not score them for a query; name a cross-encoder"
+            located.report(place, f"{problem}, or a model that generates text")
+        return service
 
-    def _is_cross_encoder(self, name: str) -> bool:
-        parameters = self.valid[name].parameters if name in self.valid else None
-        return isinstance(parameters, Onnx) and parameters.scores_pairs
-
-    def not_writing(self, located: YamlDocument, place: Place, name: str) -> Iterator[InputError]:
-        """Report a service that cannot write, but is named where answers or verdicts are written."""
-        yield from self.unknown(located, place, name)
-        if name in self.valid and self.valid[name].parameters.embeds_only:
-            does = "scores" if self._is_cross_encoder(name) else "embeds"
-            yield located.error(place, f"{name!r} {does} texts and does not generate any; name a model that does")
+    def writer(self, located: YamlDocument, place: Place, name: str) -> ConfiguredService | None:
+        """The service that is named where answers or verdicts are written; reported if it cannot write."""
+        service = self.service(located, place, name)
+        if service is not None and service.parameters.embeds_only:
+            does = "scores" if service.is_cross_encoder else "embeds"
+            located.report(place, f"{name!r} {does} texts and does not generate any; name a model that does")
+        return service
 
 
 def services_of(located: YamlDocument, section: Mapping[str, Any]) -> Services:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import ValidationError, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
-from rankbeam.pipelines.config.sections import Count, Section, Word, problems_of
+from rankbeam.pipelines.config.sections import Count, Section, Word, parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument, list_in, mapping_in
 from rankbeam.transforms.clients.retrievers.replay import TRACES
 from rankbeam.transforms.clients.storage import files
@@ -89,28 +89,26 @@ class TracesModel(Section):
 
 
 def with_traces(located: YamlDocument) -> YamlDocument:
-    """Replace traces, as dataset and as answers, by their queries and answers."""
-    value = located.value if isinstance(located.value, dict) else {}
-    dataset, items = value.get("dataset"), list_in(value, "configurations")
-    traced = [number for number, item in enumerate(items) if mapping_in(item, "answers").get("type") == TRACES]
+    """Replace traces, as dataset and as answers, by their queries and answers.
+
+    Nothing else can be checked without them: their problems are raised at once.
+    """
+    dataset, items = located.value.get("dataset"), list_in(located.value, "configurations")
+    answers = {_place(number): mapping_in(item, "answers") for number, item in enumerate(items)}
+    traced = {place: entry for place, entry in answers.items() if entry.get("type") == TRACES}
     if not isinstance(dataset, dict) or not (traced or TRACES in dataset):
         return located
-    try:  # nothing else can be checked without the dataset
-        models: dict[Place, TracesModel] = {_place(number): _model(located, _place(number)) for number in traced}
-        traces = _traces(located, dataset, models)
-        origins = {place: model if traces is None or model.path else traces for place, model in models.items()}
-        places = ({} if traces is None else {_DATASET: traces}) | origins
-        folders = _collected_folders(located, places)
-    except InputErrors as error:
-        raise InputErrors([*located.problems, *error.errors]) from error
-    except InputError as error:
-        raise InputErrors([*located.problems, error]) from error
-    answers = {number: _answers(origins[_place(number)], folders[_place(number)][0]) for number in traced}
+    models = {place: _model(located, place, entry) for place, entry in traced.items()}
+    traces = _traces(located, dataset, models)
+    origins = {place: model if traces is None or model.path else traces for place, model in models.items()}
+    folders = _collected_folders(located, origins if traces is None else {_DATASET: traces, **origins})
+    replayed = {place: _answers(model, folders[place][0]) for place, model in origins.items()}
     named = [
-        item if number not in answers else {**item, "answers": answers[number]} for number, item in enumerate(items)
+        {**item, "answers": replayed[place]} if (place := _place(number)) in replayed else item
+        for number, item in enumerate(items)
     ]
-    sections = {} if traces is None else _sections(value, *folders[_DATASET])
-    return replace(located, value={**value, "configurations": named, **sections})
+    sections = {} if traces is None else _sections(located.value, *folders[_DATASET])
+    return replace(located, value={**located.value, "configurations": named, **sections})
 
 
 _DATASET: Place = ("dataset", TRACES)
@@ -120,15 +118,11 @@ def _place(number: int) -> Place:
     return "configurations", number, "answers"
 
 
-def _model(located: YamlDocument, place: Place) -> TracesModel:
-    value = located.value
-    for part in place:
-        value = value[part]
-    try:
-        keys = {name: entry for name, entry in value.items() if name != "type"} if isinstance(value, dict) else value
-        return TracesModel.model_validate(keys)
-    except ValidationError as error:
-        raise InputErrors(problems_of(located, TracesModel, error, at=place)) from error
+def _model(located: YamlDocument, place: Place, value: Any) -> TracesModel:
+    keys = {name: entry for name, entry in value.items() if name != "type"} if isinstance(value, dict) else value
+    if (model := parse_part(TracesModel, keys, located, place)) is None:
+        raise InputErrors(located.problems)
+    return model
 
 
 def _traces(
@@ -138,14 +132,15 @@ def _traces(
     twice = next((name for name in _ORIGINS if name in dataset), None)
     if TRACES in dataset:
         if twice is not None:
-            raise located.error(("dataset", twice), "is given twice: the traces have their own queries; keep one")
-        traces = _model(located, _DATASET)
+            raise located.refusal(("dataset", twice), "is given twice: the traces have their own queries; keep one")
+        traces = _model(located, _DATASET, dataset[TRACES])
         if traces.path is None:
-            raise located.error(_DATASET, "path is missing")
+            raise located.refusal(_DATASET, "path is missing")
         return traces
     lacking = next((place for place, model in models.items() if model.path is None), None)
     if lacking is not None:
-        raise located.error(lacking, "path is missing, and the dataset names no traces; write dataset: {traces: PATH}")
+        problem = "path is missing, and the dataset names no traces; write dataset: {traces: PATH}"
+        raise located.refusal(lacking, problem)
     return next(iter(models.values())) if twice is None else None
 
 
@@ -160,7 +155,7 @@ def _collected_folders(
             try:
                 collections[key] = model.collected(located.folder)
             except InputError as error:
-                raise located.error(place, str(error)) from error
+                raise located.refusal(place, str(error)) from error
             counts = "; ".join(map(str.strip, collections[key][1].as_text().splitlines()))
             located.notes.append(f"{model.path}: {counts}; queries and answers are in {collections[key][0]}")
     return {place: collections[model.model_dump_json()] for place, model in places.items()}

@@ -10,7 +10,7 @@ from typing import Any
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpus
 from rankbeam.pipelines.experiment.file.generate import TemplateFile
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K
+from rankbeam.pipelines.experiment.file.models import DISTANCE, MIN_SCORE, TOP_K
 from rankbeam.pipelines.experiment.grid.components import (
     ANSWERS,
     GENERATE,

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.sections import problem_of
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
-from rankbeam.pipelines.experiment.file.corpora import Corpus
+from rankbeam.pipelines.experiment.file.corpora import ComponentSettings, Corpus, Model
 from rankbeam.pipelines.experiment.file.generate import (
     GenerateParameters,
     ModelRerankParameters,
@@ -17,7 +17,7 @@ from rankbeam.pipelines.experiment.file.generate import (
     TemplateFile,
     answer_template,
 )
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, SIMILARITY, TOP_K, ComponentSettings, Model
+from rankbeam.pipelines.experiment.file.models import DISTANCE, MIN_SCORE, TOP_K
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.grid.cells import Cell
@@ -46,6 +46,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.wrong_values import in_one
 
+_SIMILARITY = "vector_similarity_threshold"
 _Swept = Mapping[Target, tuple[str, Any]]
 """The name in the grid and the value of every parameter that the grid replaces."""
 
@@ -54,7 +55,7 @@ def cells_of(file: ExperimentFile, settings: ConfigurationSettings, grid: Grid) 
     """A configuration with each combination of the grid's values; ends at the first with a problem."""
     located, item = file.located, settings.item
     limits = stated_limits(located, settings)
-    targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := settings.owners(name))}
+    targets = {name: settings.targets[name][0] for name in grid if name in settings.targets}
     combinations = list(itertools.product(*(grid[name] for name in targets)))
     located.problems.extend(_wrong_beside(located, settings, _swept(targets, combinations[0])))
     if TOP_K in targets and item.top_k is not None:
@@ -167,9 +168,7 @@ class _Combination:
         service = None if named is None else getattr(parameters, named)
         if named is None or service is None:
             return retrieving
-        services = self.file.services
-        self.located.problems.extend(services.not_embedding(self.located, self._place(component, named), service))
-        embedder = services.valid.get(service)
+        embedder = self.file.services.embedder(self.located, self._place(component, named), service)
         return None if embedder is None else replace(retrieving, embedder=embedder)
 
     def _reranker(self, parameters: Reranker | ModelRerankParameters | None) -> Reranking | None:
@@ -178,18 +177,14 @@ class _Combination:
             return None
         if isinstance(parameters, Reranker):
             return Reranking(component.place, component.kind, parameters)
-        located, services = self.located, self.file.services
-        self.located.problems.extend(
-            services.not_reranking(located, self._place(component, "service"), parameters.service)
-        )
-        service = services.valid.get(parameters.service)
+        service = self.file.services.reranker(self.located, self._place(component, "service"), parameters.service)
         if service is None:
             return None
         reranking = Reranking(component.place, service.kind, parameters, service)
         unused = set() if reranking.is_called else {"max_output_tokens", "thinking"} & parameters.model_fields_set
         for name in sorted(unused):
             problem = f"has no effect: {service.name!r} scores texts in this process and does not generate any"
-            located.report((*component.place, name), f"{problem}; leave it out")
+            self.located.report((*component.place, name), f"{problem}; leave it out")
         return reranking
 
     def _generator(self, parameters: GenerateParameters | None) -> Generating | None:
@@ -218,14 +213,10 @@ class _Combination:
     def _writer(
         self, component: ComponentSettings[Parameters], parameters: GenerateParameters | RewriteParameters
     ) -> ConfiguredService | None:
-        located, services = self.located, self.file.services
-        self.located.problems.extend(
-            services.not_writing(located, self._place(component, "service"), parameters.service)
-        )
-        service = services.valid.get(parameters.service)
+        service = self.file.services.writer(self.located, self._place(component, "service"), parameters.service)
         if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
             problem = f"services: {service.name} sets a temperature, too; keep one"
-            located.report(self._place(component, "temperature"), problem)
+            self.located.report(self._place(component, "temperature"), problem)
         return service
 
     def _template(
@@ -261,10 +252,7 @@ def _beyond_most(
 
 def _wrong_limits(located: YamlDocument, cell: Cell, swept: Collection[str]) -> Iterator[InputError]:
     """Refuse parameters that the service would refuse, and texts that no retriever would get."""
-    if cell.rewriter is not None:
-        yield from _wrong_rewrite(located, cell, cell.rewriter)
-    if cell.retriever.parameters.query == HISTORY:
-        yield from _wrong_history(located, cell)
+    yield from _wrong_query(located, cell)
     if cell.reranker is not None:
         yield from _wrong_depth(located, cell, swept, cell.reranker)
     direction = next((name for name in swept if name.rpartition(".")[2] == "lower_is_better"), None)
@@ -280,35 +268,30 @@ def _wrong_limits(located: YamlDocument, cell: Cell, swept: Collection[str]) -> 
         yield located.error(place, f"is missing; a {kind} retriever needs the number of results to request")
     else:
         yield from _beyond_most(located, place, kind, type(parameters), cell.top_k)
-    if cell.sent is not None and getattr(parameters, SIMILARITY, None) is not None:
-        place = ("grid", DISTANCE) if DISTANCE in swept else (*cell.retriever.place, SIMILARITY)
-        yield located.error(place, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
+    if cell.sent is not None and getattr(parameters, _SIMILARITY, None) is not None:
+        place = ("grid", DISTANCE) if DISTANCE in swept else (*cell.retriever.place, _SIMILARITY)
+        yield located.error(place, f"a retriever takes {DISTANCE} or {_SIMILARITY}, not both; keep one")
 
 
-def _wrong_rewrite(located: YamlDocument, cell: Cell, rewriter: RewritingQueries) -> Iterator[InputError]:
-    """Refuse to rewrite queries if rankings exist already, are fused, or use vectors from a file."""
-    route, inputs = cell.retriever.parameters.route, cell.retriever.parameters.inputs()
-    if route not in (Route.OPENED, Route.CALLED):
-        advice = "rewrite the queries of its parts" if route is Route.FUSED else "leave it out"
-        problem = f"a {cell.retriever.kind} retriever receives no queries; {advice}"
-        yield located.error(rewriter.place, problem)
-    elif "query_vectors" in inputs:
-        yield located.error(rewriter.place, "the vectors of queries come from a file; remove query_vectors")
-
-
-def _wrong_history(located: YamlDocument, cell: Cell) -> Iterator[InputError]:
-    """Refuse to join the history if the retriever gets no text, or a rewritten one."""
-    retriever, place = cell.retriever, (*cell.retriever.place, "query")
+def _wrong_query(located: YamlDocument, cell: Cell) -> Iterator[InputError]:
+    """Refuse to rewrite or to join a query that the retriever does not get as a text."""
+    retriever, parameters = cell.retriever, cell.retriever.parameters
+    problem, advice = "", ""
+    if parameters.route not in (Route.OPENED, Route.CALLED):
+        problem, advice = f"a {retriever.kind} retriever receives no queries", "leave it out"
+    elif "query_vectors" in parameters.inputs():
+        problem, advice = "the vectors of queries come from a file", "remove query_vectors"
+    if cell.rewriter is not None and problem:
+        of_parts = "rewrite the queries of its parts" if parameters.route is Route.FUSED else advice
+        yield located.error(cell.rewriter.place, f"{problem}; {of_parts}")
+    if parameters.query != HISTORY:
+        return
     if retriever.role == ANSWERS:
-        yield located.error(
-            place, "existing answers have no query to join; applications take {history} in their request"
-        )
-    elif retriever.parameters.route not in (Route.OPENED, Route.CALLED):
-        yield located.error(place, f"a {retriever.kind} retriever receives no queries; leave it out")
-    elif "query_vectors" in retriever.parameters.inputs():
-        yield located.error(place, "the vectors of queries come from a file; remove query_vectors")
-    elif cell.rewriter is not None:
-        yield located.error(place, "the model of rewrite: writes the queries; leave it out")
+        problem, advice = "existing answers have no query to join", "applications take {history} in their request"
+    elif not problem and cell.rewriter is not None:
+        problem, advice = "the model of rewrite: writes the queries", "leave it out"
+    if problem:
+        yield located.error((*retriever.place, "query"), f"{problem}; {advice}")
 
 
 def _wrong_depth(

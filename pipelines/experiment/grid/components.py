@@ -12,7 +12,7 @@ from rankbeam.pipelines.experiment.file.generate import (
     RewriteParameters,
     TemplateFile,
 )
-from rankbeam.pipelines.experiment.file.keys import MIN_SCORE
+from rankbeam.pipelines.experiment.file.models import MIN_SCORE
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters

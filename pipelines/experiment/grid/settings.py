@@ -7,14 +7,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rankbeam.pipelines.config.sections import MOST
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument, format_place
-from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
+from rankbeam.pipelines.experiment.file.corpora import CORPUS, ComponentSettings, Corpora
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K, ComponentSettings
-from rankbeam.pipelines.experiment.file.models import ConfigurationModel
+from rankbeam.pipelines.experiment.file.models import DISTANCE, MIN_SCORE, TOP_K, ConfigurationModel
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RERANK, RETRIEVER, REWRITE
 from rankbeam.transforms.clients.corpora.base import CorpusParameters
 from rankbeam.transforms.clients.parameters import Base, Parameters
@@ -23,6 +23,7 @@ from rankbeam.transforms.clients.retrievers.applications.callables import CALLAB
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay, Traced
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS, Reranker
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 MOST_CELLS = 10_000
@@ -93,21 +94,16 @@ class ConfigurationSettings:
         components = (self.retriever, self.corpus, self.rewrite, self.rerank, self.generate)
         return [component for component in components if component is not None]
 
-    @property
-    def targets(self) -> list[Target]:
-        """The parameters of its components that the grid can replace."""
-        return [
-            (component.role, name)
+    @cached_property
+    def targets(self) -> Mapping[str, Sequence[Target]]:
+        """Targets of each name in the grid: a bare name may be here or in any component, `ROLE.NAME` in that one."""
+        parts = [
+            (written, (component.role, name))
             for component in self.all
-            for name in component.model.model_fields
-            if name not in component.fixed
+            for name in component.model.model_fields.keys() - component.fixed
+            for written in (name, f"{component.role}.{name}")
         ]
-
-    def owners(self, name: str) -> list[Target]:
-        """Targets of a parameter of the grid: a bare name may be here or in any component, `ROLE.NAME` in that one."""
-        if name in self.own_keys:
-            return [(CONFIGURATION, name)]
-        return [target for target in self.targets if name in (target[1], ".".join(target))]
+        return grouped(parts) | {name: [(CONFIGURATION, name)] for name in self.own_keys}
 
     @property
     def own_keys(self) -> tuple[str, ...]:
@@ -120,12 +116,6 @@ class ConfigurationSettings:
     def has_distances(self) -> bool:
         """True if scores are distances."""
         return bool(self.retriever.values.get("lower_is_better", self.retriever.model.has_distances))
-
-    @property
-    def sweepable(self) -> set[str]:
-        """Every name that a grid may have for this configuration."""
-        names = (name for target in self.targets for name in (target[1], ".".join(target)))
-        return {*self.own_keys, *names}
 
 
 def settings_of(
@@ -266,13 +256,13 @@ def wrong_in_grid(
     located: YamlDocument, corpora: Corpora, settings: Sequence[ConfigurationSettings], grid: Grid
 ) -> Iterator[InputError]:
     """Report parameters that no component has, or several have, and values that cannot be swept."""
-    known = {TOP_K}.union(*(configuration.sweepable for configuration in settings))
-    owners = [{name: configuration.owners(name) for name in grid} for configuration in settings]
-    count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
+    targets = [configuration.targets for configuration in settings]
+    known = {TOP_K}.union(*targets)
+    count = sum(math.prod(len(values) for name, values in grid.items() if name in own) for own in targets)
     if count > MOST_CELLS:
         yield located.error(("grid",), f"makes {count:,} configurations; at most {MOST_CELLS:,} are possible")
     for name, values in grid.items():
-        several = next((owner[name] for owner in owners if len(owner[name]) > 1), None)
+        several = next((own[name] for own in targets if len(own.get(name, ())) > 1), None)
         if name.rpartition(".")[2] == CORPUS and any(corpora.is_named(value) for _, value in values):
             problem = (
                 "names an entry of corpora:; name it in the retriever, and sweep the corpus's own parameters, such "
