@@ -7,10 +7,10 @@ value, and the nearest valid name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from rankbeam.pipelines.config.references import refuse_problems
-from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.dataset_checks import notes_on_steps, wrong_dataset
 from rankbeam.pipelines.experiment.experiment import DatasetSettings, Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS
@@ -48,7 +48,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     located, model, folder = file.located, file.model, file.located.folder
     metrics = metrics_of(file)
     expanded = expand(file, metrics)
-    pools = payments_of(file, expanded)
+    calls, pools = payments_of(file, expanded)
     gates = _gates(file, metrics, expanded) if model.gates else ()
     located.problems.extend(unmet(file, metrics, expanded))
     race = race_of(file, metrics)
@@ -58,7 +58,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     refuse_problems(located)
     sources = tuple(
         source.completed(folder, pool, model.output.rankings)
-        for source, pool in zip(expanded.sources, pools.names, strict=True)
+        for source, pool in zip(expanded.sources, pools, strict=True)
     )
     notes = (
         *located.notes,
@@ -91,25 +91,13 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             baseline=0 if model.baseline is None else names.index(model.baseline),
             ties=model.ties,
             statistics=Statistics(**statistics, all_pairs=model.statistics.pairs == "all"),
-            notes=(*notes, *_notes_on_services(expanded, pools.services)),
+            notes=(*notes, *_notes_on_services(expanded, calls.services)),
             spans=model.dataset.unit == SPAN,
             race=race,
             holes=holes_of(file),
             strata=None if file.judging is None else file.judging.strata,
         ),
-        calls=CallSettings(
-            pools=pools.quotas,
-            services=pools.services,
-            accounts=pools.accounts,
-            budgets=pools.budgets,
-            corpus_quotas=file.corpus_quotas,
-            max_cost=model.max_cost,
-            max_failure_rate=model.max_failure_rate,
-            ledger_path=ledger,
-            shares_ledger=shares_ledger,
-            leases_path=leases,
-            is_fresh=model.fresh is not None,
-        ),
+        calls=replace(calls, ledger_path=ledger, shares_ledger=shares_ledger, leases_path=leases),
         judging=file.judging,
         is_private=model.output.private,
         gates=gates,

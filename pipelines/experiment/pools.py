@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.config.yaml_lines import YamlDocument
+from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.file.quotas import IMPORT, CorpusQuotas, QuotaModel, Quotas, quota_of
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
@@ -21,16 +22,8 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.stages import Judging
 
-
-@dataclass(frozen=True)
-class Pools:
-    """The result of `pools_of`."""
-
-    quotas: dict[str, Quota]  # the budget of every pool that some source or service uses, by its name
-    names: tuple[str | None, ...]  # each source's pool; None if its calls cost nothing
-    services: dict[str, ConfiguredService]  # the services that are called, each with its pool
-    accounts: dict[str, str]  # the account behind each pool: the name that a retriever gives it, else type and scope
-    budgets: dict[str, str]
+SourcePools = tuple[str | None, ...]
+"""Each source's pool; None if its calls cost nothing."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +35,30 @@ class _Payer:
     default: Quota
 
 
-def payments_of(file: ExperimentFile, expanded: ExpandedGrid) -> Pools:
-    """The pools of an experiment, after checking everything that they pay for."""
-    located = file.located
+def payments_of(file: ExperimentFile, expanded: ExpandedGrid) -> tuple[CallSettings, SourcePools]:
+    """The settings of an experiment's calls, after checking everything that its pools pay for."""
+    located, model = file.located, file.model
     replies = list(_longest_replies(expanded, file.judging))
     used = {service for service, _, _ in replies} | expanded.embedders
     if file.judging is not None and file.judging.embeddings is not None:
         used.add(file.judging.embeddings)
     sources = [source.retriever for source in expanded.sources]
     retrieving = [*(cell.retriever for cell in expanded.cells), *sources]
-    pools = pools_of(located, file.quotas, retrieving, sources, file.services, used)
-    located.problems.extend(_above_window(located, pools, replies))
-    located.problems.extend(wrong_batches(located, pools, is_raced=file.model.race is not None))
-    if file.model.max_cost is not None:
-        located.problems.extend(missing_prices(located, pools))
-        located.problems.extend(_unreported_tokens(located, pools, sources))
+    calls, names = pools_of(located, file.quotas, retrieving, sources, file.services, used)
+    calls = replace(
+        calls,
+        corpus_quotas=file.corpus_quotas,
+        max_cost=model.max_cost,
+        max_failure_rate=model.max_failure_rate,
+        is_fresh=model.fresh is not None,
+    )
+    located.problems.extend(_above_window(located, calls, replies))
+    located.problems.extend(wrong_batches(located, calls, is_raced=model.race is not None))
+    if model.max_cost is not None:
+        located.problems.extend(missing_prices(located, calls))
+        located.problems.extend(_unreported_tokens(located, calls, names, sources))
         located.problems.extend(_unpriced_imports(located, expanded.sources, file.corpus_quotas))
-    return pools
+    return calls, names
 
 
 def pools_of(
@@ -68,8 +68,8 @@ def pools_of(
     sources: Sequence[Retrieval],
     services: Services,
     used: Collection[str],
-) -> Pools:
-    """The pools of an experiment.
+) -> tuple[CallSettings, SourcePools]:
+    """The pools of an experiment, with the services that are called.
 
     A retriever that names no pool shares one with retrievers of its type and scope: at the service, a budget belongs to
     a project and region, or to a host. A service shares one with services of its type, scope and model.
@@ -95,12 +95,12 @@ def pools_of(
     for source, pool in zip(reversed(sources), reversed(names), strict=True):
         if source.remote is not None:
             accounts[pool or ""] = source.remote.quota or f"{source.kind} {source.remote.scope()}".strip()
-    return Pools(pool_quotas, names, paid, accounts, budgets)
+    return CallSettings(pool_quotas, paid, accounts, budgets), names
 
 
-def wrong_batches(located: YamlDocument, pools: Pools, *, is_raced: bool) -> Iterator[InputError]:
+def wrong_batches(located: YamlDocument, calls: CallSettings, *, is_raced: bool) -> Iterator[InputError]:
     """Services whose calls cannot go to batch jobs."""
-    for service in pools.services.values():
+    for service in calls.services.values():
         if not isinstance(service.parameters, RemoteModel) or service.batch is None:
             continue
         place = (*service.place, "batch")
@@ -110,28 +110,30 @@ def wrong_batches(located: YamlDocument, pools: Pools, *, is_raced: bool) -> Ite
             yield located.error(
                 place, "a race adds queries after each look, but a job takes hours; remove one of the two"
             )
-        if service.pool is not None and pools.quotas[service.pool].prices is None:
+        if service.pool is not None and calls.pools[service.pool].prices is None:
             price = "price_per_million: {input: …, output: …}"
             yield located.error(place, f"needs the price of tokens; give quotas: {{{service.pool}: {{{price}}}}}")
 
 
-def missing_prices(located: YamlDocument, pools: Pools) -> Iterator[InputError]:
+def missing_prices(located: YamlDocument, calls: CallSettings) -> Iterator[InputError]:
     """Pools whose calls have no price, so that `max_cost` cannot be enforced; offline models cost nothing."""
-    paid = {service.pool for service in pools.services.values()}
-    free = {service.pool for service in pools.services.values() if service.parameters.is_free}
-    for name, quota in pools.quotas.items():
+    paid = {service.pool for service in calls.services.values()}
+    free = {service.pool for service in calls.services.values() if service.parameters.is_free}
+    for name, quota in calls.pools.items():
         if name not in free and not quota.has_price:
             per_million = "price_per_million: {input: …, output: …}"
             price = per_million if name in paid else "price_per_1000"
             yield located.error(("max_cost",), f"needs the price of every call; give quotas: {{{name}: {{{price}}}}}")
 
 
-def _unreported_tokens(located: YamlDocument, pools: Pools, sources: Sequence[Retrieval]) -> Iterator[InputError]:
+def _unreported_tokens(
+    located: YamlDocument, calls: CallSettings, names: SourcePools, sources: Sequence[Retrieval]
+) -> Iterator[InputError]:
     """Retrievers' pools that have only a token price, although no reply reports tokens: calls would seem free."""
-    remote = [(pool, source.kind, source.remote) for pool, source in zip(pools.names, sources, strict=True)]
+    remote = [(pool, source.kind, source.remote) for pool, source in zip(names, sources, strict=True)]
     counted = {pool for pool, _, retriever in remote if retriever is not None and retriever.reports_tokens}
     for pool, kind in {pool: kind for pool, kind, _ in remote if pool is not None and pool not in counted}.items():
-        if pools.quotas[pool].prices is not None and pools.quotas[pool].price_per_1000 is None:
+        if calls.pools[pool].prices is not None and calls.pools[pool].price_per_1000 is None:
             problem = f"needs the price of every call, and no reply of {kind} reports tokens"
             yield located.error(("max_cost",), f"{problem}; give its usage:, or quotas: {{{pool}: {{price_per_1000}}}}")
 
@@ -228,16 +230,18 @@ def _longest_replies(expanded: ExpandedGrid, judging: Judging | None) -> Iterato
         yield from ((service, judging.max_output_tokens, "judge") for service in judging.services)
 
 
-def _above_window(located: YamlDocument, pools: Pools, replies: Iterable[tuple[str, int, str]]) -> Iterator[InputError]:
+def _above_window(
+    located: YamlDocument, calls: CallSettings, replies: Iterable[tuple[str, int, str]]
+) -> Iterator[InputError]:
     """Quotas below the longest reply that a service may give."""
     longest: dict[str, tuple[int, str]] = {}
     for service, tokens, key in replies:
-        pool = pools.services[service].pool if service in pools.services else None
+        pool = calls.services[service].pool if service in calls.services else None
         if pool is not None and tokens >= longest.get(pool, (0, ""))[0]:
             longest[pool] = tokens, key
     for pool, (tokens, key) in longest.items():
         what = f"an answer ({key}.max_output_tokens) takes"
-        yield from _refusal(located, pools.budgets[pool], pools.quotas[pool], tokens, what)
+        yield from _refusal(located, calls.budgets[pool], calls.pools[pool], tokens, what)
 
 
 def too_large(

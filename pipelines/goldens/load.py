@@ -7,11 +7,10 @@ from typing import Any
 from rankbeam.pipelines.config.references import read_yaml, refuse_problems
 from rankbeam.pipelines.config.sections import parse_model, parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
-from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.file.quotas import quotas_of
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieval
-from rankbeam.pipelines.experiment.pools import Pools, missing_prices, pools_of, wrong_batches
+from rankbeam.pipelines.experiment.pools import SourcePools, missing_prices, pools_of, wrong_batches
 from rankbeam.pipelines.goldens.folder import MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
 from rankbeam.pipelines.goldens.models import GoldensModel, PoolModel
@@ -104,17 +103,17 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     embedders = [retriever.embedder.name for retriever in retrieving if retriever.embedder is not None]
     used = list(dict.fromkeys([*_used_names(located, model, services), *embedders]))
     quotas = quotas_of(located, model.quotas)
-    pools = pools_of(located, quotas, retrieving, retrieving, services, used)
+    calls, pools = pools_of(located, quotas, retrieving, retrieving, services, used)
     if model.max_cost is not None:
-        located.problems.extend(missing_prices(located, pools))
-    located.problems.extend(wrong_batches(located, pools, is_raced=False))
+        located.problems.extend(missing_prices(located, calls))
+    located.problems.extend(wrong_batches(located, calls, is_raced=False))
     dimensions = _dimensions(located, model) if profiles else DIMENSIONS
     located.problems.extend(_missing_documents(located))
     located.problems.extend(_wrong_previous(located, model, output))
     located.problems.extend(_wrong_offline(located, model, services))
     refuse_problems(located)
     documents = model.documents
-    models = {name: pools.services[name] for name in used}
+    models = {name: calls.services[name] for name in used}
     duplicates = model.reviews.duplicates
     return Goldens(
         name=model.name,
@@ -132,10 +131,9 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         if duplicates is None
         else Duplicates(models[duplicates.embedding_model].embed, duplicates.cosine),
         split=model.split,
-        calls=CallSettings(
-            pools=pools.quotas,
+        calls=replace(
+            calls,
             services=models,
-            accounts=pools.accounts,
             max_cost=model.max_cost,
             ledger_path=None if model.output.ledger is None else files.below(folder, model.output.ledger),
         ),
@@ -171,10 +169,10 @@ def _used_names(located: YamlDocument, model: GoldensModel, services: Services) 
 
 
 def _pool_retrievers(
-    retrieving: Sequence[Retrieval], pools: Pools, models: Mapping[str, ConfiguredService], folder: str
+    retrieving: Sequence[Retrieval], pools: SourcePools, models: Mapping[str, ConfiguredService], folder: str
 ) -> Iterator[PoolRetriever]:
     """The retrievers of the pool, independent of the file."""
-    for number, (retriever, pool) in enumerate(zip(retrieving, pools.names, strict=True)):
+    for number, (retriever, pool) in enumerate(zip(retrieving, pools, strict=True)):
         embedder = None if retriever.embedder is None else models[retriever.embedder.name].embed
         yield PoolRetriever(
             f"{retriever.kind}-{number}", retriever.kind, retriever.parameters.resolved(folder), embedder, pool

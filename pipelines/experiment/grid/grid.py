@@ -15,7 +15,6 @@ from rankbeam.pipelines.experiment.grid.settings import (
     wrong_in_grid,
     wrong_stages,
 )
-from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect, parse_dialect
@@ -99,37 +98,34 @@ def _with_parts(located: YamlDocument, cells: Sequence[Cell], item_names: Sequen
         if (fusion := cell.retriever.fusion) is None:
             complete.append(cell)
             continue
-        wrong = list(_wrong_parts(located, cell, fusion, cells, item_names))
-        parts = [_widest(name, cells) for name in fusion.parts]
-        known_parts = tuple(part for part in parts if part is not None)
-        located.problems.extend(wrong)
-        if not wrong and len(known_parts) == len(parts):
-            complete.append(replace(cell, parts=known_parts))
+        parts = _parts(located, cell, fusion.parts, cells, item_names)
+        if len(parts) == len(fusion.parts):
+            complete.append(replace(cell, parts=parts))
     return complete
 
 
-def _cells_named(name: str, cells: Sequence[Cell]) -> list[Cell]:
-    return [cell for cell in cells if cell.name == name] or [cell for cell in cells if cell.item_name == name]
-
-
-def _widest(name: str, cells: Sequence[Cell]) -> Cell | None:
-    return max(_cells_named(name, cells), key=lambda cell: cell.width, default=None)
-
-
-def _wrong_parts(
-    located: YamlDocument, fusion: Cell, parameters: Fusion, cells: Sequence[Cell], item_names: Sequence[str]
-) -> Iterator[InputError]:
-    first: dict[str, str] = {}
-    for place, name in enumerate(parameters.parts):
-        problem, part = _wrong_part(name, fusion, cells, item_names), _widest(name, cells)
+def _parts(
+    located: YamlDocument, fusion: Cell, names: Sequence[str], cells: Sequence[Cell], item_names: Sequence[str]
+) -> tuple[Cell, ...]:
+    """The parts of a fusion; wrong ones are reported."""
+    parts, first = [], dict[str, str]()
+    for place, name in enumerate(names):
+        named = [cell for cell in cells if cell.name == name] or [cell for cell in cells if cell.item_name == name]
+        problem = _wrong_part(name, named, fusion, cells, item_names)
+        part = max(named, key=lambda cell: cell.width, default=None)
         if problem is None and part is not None and first.setdefault(part.name, name) != name:
             problem = f"{name!r} is the same ranking as {first[part.name]!r}; give one of them a weight instead"
         if problem is not None:
-            yield located.error((*fusion.retriever.place, "parts", place), problem)
+            located.report((*fusion.retriever.place, "parts", place), problem)
+        elif part is not None:
+            parts.append(part)
+    return tuple(parts)
 
 
-def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], item_names: Sequence[str]) -> str | None:
-    parts = _cells_named(name, cells)
+def _wrong_part(
+    name: str, parts: Sequence[Cell], fusion: Cell, cells: Sequence[Cell], item_names: Sequence[str]
+) -> str | None:
+    """The problem of a name, and of the cells that have it."""
     if not parts:
         if name.partition(":")[0] in item_names and not any(cell.item_name == name.partition(":")[0] for cell in cells):
             return None  # that configuration is broken, and was reported
