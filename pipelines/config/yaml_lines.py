@@ -34,6 +34,10 @@ class YamlDocument:
         """The folder of the file, to which its paths are relative."""
         return files.parent(self.path or "")
 
+    def below(self, path: str) -> str:
+        """A path of the file, which may be relative to its folder."""
+        return files.below(self.folder, path)
+
     def error(self, place: Place, problem: str) -> InputError:
         """The error for a problem at a place, with the line of the place or of its nearest parent in the file."""
         line = next((self.lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in self.lines), 1)

@@ -5,11 +5,11 @@ BigQuery tables are left to the run: reading them here would cost money.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
+from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import TemplateFile
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
@@ -20,11 +20,9 @@ from rankbeam.transforms.clients.formats import overlap, replay, sources, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import ROLES, Format, recognise
 from rankbeam.transforms.clients.formats.replay import configs_until
-from rankbeam.transforms.clients.formats.sources import expand
 from rankbeam.transforms.clients.formats.syntax import json_lines, tables
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.matching import missing_parts
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.grouping import grouped
@@ -36,8 +34,6 @@ from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
 
-if TYPE_CHECKING:
-    from rankbeam.pipelines.experiment.experiment import Experiment
 _MOST_RECOGNISED = 100
 _MOST_LISTED = 200  # characters
 _FILES_OF_COLUMNS = {
@@ -46,7 +42,7 @@ _FILES_OF_COLUMNS = {
 }  # functions that check the columns of a file, and whether it has rows
 
 
-def refuse_disjoint(experiment: "Experiment") -> None:
+def refuse_disjoint(experiment: Experiment) -> None:
     """Compare the judgements with the runs and the corpus: ids that never meet would score 0."""
     others = [(role, path) for role, path in experiment.compared if not is_table(path)]
     qrels = experiment.dataset.qrels
@@ -56,7 +52,7 @@ def refuse_disjoint(experiment: "Experiment") -> None:
     refuse_strange_answers(experiment)
 
 
-def refuse_strange_answers(experiment: "Experiment") -> None:
+def refuse_strange_answers(experiment: Experiment) -> None:
     """Refuse answers in files that share no query with the experiment: each query would fail."""
     replays = {replay.path: replay for replay in experiment.replayed.values() if not is_table(replay.path)}
     if replays and experiment.dataset.queries is not None and not experiment.evaluation.allow_disjoint:
@@ -70,11 +66,11 @@ def _rows(replay: Replay) -> Iterator[pa.RecordBatch]:
 
 def wrong_dataset(file: ExperimentFile, expanded: ExpandedGrid) -> list[InputError]:
     """Problems with the dataset's files, and with their use in the experiment; warnings are added to `notes`."""
-    located, model, folder = file.located, file.model, file.located.folder
+    located, model = file.located, file.model
     if wrong := list(_wrong_inputs(file, expanded.sources)):
         return wrong
-    queries = None if model.dataset.queries is None else files.below(folder, model.dataset.queries)
-    wrong += _unknown_systems(located, expanded.sources, folder)
+    queries = None if model.dataset.queries is None else located.below(model.dataset.queries)
+    wrong += _unknown_systems(located, expanded.sources)
     try:
         attributes = _attributes_in(queries, _named_attributes(model, expanded))
         if attributes is not None:
@@ -97,7 +93,7 @@ def notes_on_steps(file: ExperimentFile, metrics: Iterable[AnyMetric]) -> Iterat
     stated = None if answers is None else answers.path or file.model.dataset.queries
     if not names or answers is None or stated is None or is_table(stated):
         return
-    path, misnamed = files.below(file.located.folder, stated), 0
+    path, misnamed = file.located.below(stated), 0
     for keys in _keys_of_references(path) if answers.path else (entry.attributes for _, entry in _entries(path)):
         if EXPECTED_STEPS in keys:
             return
@@ -191,7 +187,7 @@ def _wrong_rubrics(located: YamlDocument, criteria: Iterable[Criterion], queries
         yield located.error(place, _no_attribute(attribute, known))
 
 
-def _unknown_systems(located: YamlDocument, sources: Sequence[PlannedSource], folder: str) -> Iterator[InputError]:
+def _unknown_systems(located: YamlDocument, sources: Sequence[PlannedSource]) -> Iterator[InputError]:
     """Systems without any answer in their file."""
     named = [
         (replay.file, (retriever.place, replay, replay.config))
@@ -201,7 +197,7 @@ def _unknown_systems(located: YamlDocument, sources: Sequence[PlannedSource], fo
     for systems in grouped(named).values():
         _, replay, _ = systems[0]
         try:
-            configs = configs_until(files.below(folder, replay.path), {config for *_, config in systems}, replay.reader)
+            configs = configs_until(located.below(replay.path), {config for *_, config in systems}, replay.reader)
         except InputError as error:
             yield error
             continue
@@ -295,7 +291,7 @@ def _wrong_inputs(file: ExperimentFile, planned: Sequence[PlannedSource]) -> Ite
         inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in named.items()]
     for place, role, pattern in inputs:
         try:
-            paths = expand(files.below(file.located.folder, pattern)) if pattern else []
+            paths = sources.expand(file.located.below(pattern)) if pattern else []
             if paths and role is not None:
                 check(paths, role)
             for name, missing in missing_parts(dict.fromkeys(map(sources.shown, paths))).items():

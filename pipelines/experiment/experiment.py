@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
-from rankbeam.pipelines.experiment.grid.components import Reranking, Retrieval
+from rankbeam.pipelines.experiment.grid.components import Reranking
 from rankbeam.pipelines.gates.gates import MONITOR, Gate
 from rankbeam.transforms.clients.bigquery.names import DatasetName, pinned_path
 from rankbeam.transforms.clients.models.base import Role
@@ -105,14 +105,14 @@ class Experiment:
         return self.calls.ledger_of(self.output)
 
     @property
-    def _retrievers(self) -> dict[int, Retrieval]:
-        return {source: planned.retriever for source, planned in enumerate(self.sources)}
+    def _parameters(self) -> dict[int, RetrieverParameters]:
+        return {source: planned.retriever.parameters for source, planned in enumerate(self.sources)}
 
     @property
     def remote(self) -> dict[int, RemoteRetriever]:
         """The retrievers that are called over the network, by source."""
-        called = {source: entry for source, entry in self._retrievers.items() if entry.parameters.route is Route.CALLED}
-        return {source: remote for source, entry in called.items() if (remote := entry.remote) is not None}
+        called = {source: entry for source, entry in self._parameters.items() if entry.route is Route.CALLED}
+        return {source: entry for source, entry in called.items() if isinstance(entry, RemoteRetriever)}
 
     @property
     def rewritten(self) -> dict[int, RewrittenQuery]:
@@ -123,7 +123,7 @@ class Experiment:
     @property
     def joined(self) -> list[int]:
         """The sources that also get the messages before a query."""
-        return [source for source, entry in self._retrievers.items() if entry.parameters.query == HISTORY]
+        return [source for source, entry in self._parameters.items() if entry.query == HISTORY]
 
     @property
     def own_texts(self) -> set[int]:
@@ -151,8 +151,7 @@ class Experiment:
     @property
     def local(self) -> dict[int, RetrieverParameters]:
         """The retrievers that run in process, by source."""
-        parameters = {source: entry.parameters for source, entry in self._retrievers.items()}
-        return {source: entry for source, entry in parameters.items() if entry.route is Route.OPENED}
+        return {source: entry for source, entry in self._parameters.items() if entry.route is Route.OPENED}
 
     @property
     def embedders(self) -> dict[int, Embed]:
@@ -162,7 +161,7 @@ class Experiment:
     @property
     def embedding_models(self) -> dict[int, Embed]:
         """The models that embed queries, and documents for retrievers in this process, by source."""
-        named = {source: entry.embedder for source, entry in self._retrievers.items()}
+        named = {source: planned.retriever.embedder for source, planned in enumerate(self.sources)}
         names = {source: service.name for source, service in named.items() if service is not None}
         return {source: self.calls.services[name].embed for source, name in names.items()}
 
@@ -208,23 +207,17 @@ class Experiment:
     @property
     def replayed(self) -> dict[int, Replay]:
         """The existing answers, by source."""
-        parameters = {source: entry.parameters for source, entry in self._retrievers.items()}
-        return {source: entry for source, entry in parameters.items() if isinstance(entry, Replay)}
+        return {source: entry for source, entry in self._parameters.items() if isinstance(entry, Replay)}
 
     @property
     def applications(self) -> dict[int, HttpApplication]:
         """The deployed applications to call, by source."""
-        return {
-            source: application
-            for source, application in self.remote.items()
-            if isinstance(application, HttpApplication)
-        }
+        return {source: entry for source, entry in self.remote.items() if isinstance(entry, HttpApplication)}
 
     @property
     def secrets(self) -> dict[str, str]:
         """References to secrets, which workers resolve, each with its place in the file for messages."""
-        parameters = [source.retriever.parameters for source in self.sources]
-        components = [*parameters, *(service.parameters for service in self.calls.services.values())]
+        components = [*self._parameters.values(), *(service.parameters for service in self.calls.services.values())]
         return {reference: place for component in components for reference, place in component.secret_places().items()}
 
     def unset_variables(self, path: str) -> list[str]:
@@ -239,7 +232,7 @@ class Experiment:
     def inputs(self) -> list[str]:
         return [
             *self.dataset.inputs(),
-            *(path for source in self.sources for path in source.retriever.parameters.inputs().values()),
+            *(path for parameters in self._parameters.values() for path in parameters.inputs().values()),
         ]
 
     @property

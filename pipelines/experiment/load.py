@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rankbeam.pipelines.config.references import refuse_problems
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.dataset_checks import notes_on_steps, wrong_dataset
 from rankbeam.pipelines.experiment.experiment import DatasetSettings, Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS
@@ -45,7 +46,7 @@ def load_experiment(path: str, output: str | None = None) -> Experiment:
 def parse_experiment(text: str, path: str | None, output: str | None = None) -> Experiment:
     """Like `load_experiment`, but from the file's text; paths in it are relative to the folder of `path`."""
     file = read_file(text, path, output)
-    located, model, folder = file.located, file.model, file.located.folder
+    located, model = file.located, file.model
     metrics = metrics_of(file)
     expanded = expand(file, metrics)
     calls, pools = payments_of(file, expanded)
@@ -57,7 +58,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     ledger, shares_ledger, leases, bigquery = output_of(located, model.output)
     refuse_problems(located)
     sources = tuple(
-        source.completed(folder, pool, model.output.rankings)
+        source.completed(located.folder, pool, model.output.rankings)
         for source, pool in zip(expanded.sources, pools, strict=True)
     )
     notes = (
@@ -72,13 +73,13 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     return Experiment(
         name=model.name,
         text=text,
-        output=files.below(folder, model.output.path) if output is None else output,
+        output=located.below(model.output.path) if output is None else output,
         dataset=DatasetSettings(
-            qrels=_below(folder, model.dataset.qrels),
-            queries=_below(folder, model.dataset.queries),
-            corpus=_below(folder, model.dataset.corpus),
-            evidence=_below(folder, model.dataset.evidence),
-            references=None if answers is None else References(answers.attribute or "", _below(folder, answers.path)),
+            qrels=_below(located, model.dataset.qrels),
+            queries=_below(located, model.dataset.queries),
+            corpus=_below(located, model.dataset.corpus),
+            evidence=_below(located, model.dataset.evidence),
+            references=None if answers is None else References(answers.attribute or "", _below(located, answers.path)),
             unit=model.dataset.unit,
         ),
         judged=tuple(metric for metric in metrics if isinstance(metric, JudgedMetric)),
@@ -142,5 +143,5 @@ def _notes_on_services(expanded: ExpandedGrid, called: Mapping[str, ConfiguredSe
         yield from missing_roles(called[name].parameters)
 
 
-def _below(folder: str, path: str | None) -> str | None:
-    return None if path is None else files.below(folder, path)
+def _below(located: YamlDocument, path: str | None) -> str | None:
+    return None if path is None else located.below(path)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.file.models import SPAN, ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.file.services import Services
@@ -71,9 +72,7 @@ def _with_holes(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[
     The metric for which the judge grades documents is added as well.
     """
     located, holes = file.located, holes_of(file)
-    located.problems.extend(
-        located.error(("metrics", place), problem) for place, problem in _wrong_holes(holes, metrics)
-    )
+    located.problems.extend(_wrong_holes(located, holes, metrics))
     if holes is None:
         return dict(metrics)
     if problem := _holes_problem(file.model):
@@ -100,17 +99,16 @@ def _is_filled(metric: Metric, holes: Holes) -> bool:
     return is_within and not metric.judged_only and has_unjudged_bounds(metric)
 
 
-def _wrong_holes(holes: Holes | None, metrics: Mapping[AnyMetric, int]) -> Iterator[tuple[int, str]]:
+def _wrong_holes(located: YamlDocument, holes: Holes | None, metrics: Mapping[AnyMetric, int]) -> Iterator[InputError]:
     for metric, place in metrics.items():
         if not isinstance(metric, Metric) or not metric.holes:
             continue
         if holes is None:
-            yield (
-                place,
-                f"{metric} fills holes; write dataset: {{qrels_holes: llm}}, so that the judge grades documents",
-            )
+            problem = "fills holes; write dataset: {qrels_holes: llm}, so that the judge grades documents"
+            yield located.error(("metrics", place), f"{metric} {problem}")
         elif not _is_filled(metric, holes):
-            yield place, f"{metric} needs a cutoff up to {holes.depth}, which is dataset.qrels_holes.depth"
+            problem = f"needs a cutoff up to {holes.depth}, which is dataset.qrels_holes.depth"
+            yield located.error(("metrics", place), f"{metric} {problem}")
 
 
 def _holes_problem(model: ExperimentModel) -> str:

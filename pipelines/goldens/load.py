@@ -97,7 +97,6 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         keys = "name, documents, services, writer, checker, items, output"
         raise InputErrors([located.error((), f"is a mapping with {keys}")])
     model = parse_model(GoldensModel, located)
-    folder = located.folder
     services = services_of(located, model.services or {})
     retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services)
     embedders = [retriever.embedder.name for retriever in retrieving if retriever.embedder is not None]
@@ -118,7 +117,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     return Goldens(
         name=model.name,
         text=text,
-        origin=documents.origin(folder, model.seed),
+        origin=documents.origin(located.folder, model.seed),
         language=documents.language,
         span_tokens=documents.span_tokens,
         writer=models[model.writer],
@@ -126,7 +125,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         planned=PlannedBenchmark(model.items, model.types, dimensions, tuple(documents.attributes), model.seed),
         context=model.context,
         reviews=Reviews(model.reviews.critics, model.reviews.closed_book, documents.language),
-        pool=Pooling(model.reviews.pool.documents, tuple(_pool_retrievers(retrieving, pools, models, folder))),
+        pool=Pooling(model.reviews.pool.documents, tuple(_pool_retrievers(retrieving, pools, models, located.folder))),
         duplicates=None
         if duplicates is None
         else Duplicates(models[duplicates.embedding_model].embed, duplicates.cosine),
@@ -135,25 +134,25 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
             calls,
             services=models,
             max_cost=model.max_cost,
-            ledger_path=None if model.output.ledger is None else files.below(folder, model.output.ledger),
+            ledger_path=None if model.output.ledger is None else located.below(model.output.ledger),
         ),
-        profiles=files.below(folder, model.profiles or PROFILES),
-        output=_output(model, folder, output),
-        previous=None if model.previous is None else files.below(folder, model.previous),
+        profiles=located.below(model.profiles or PROFILES),
+        output=_output(located, model, output),
+        previous=None if model.previous is None else located.below(model.previous),
     )
 
 
-def _output(model: GoldensModel, folder: str, output: str | None) -> str:
-    return files.below(folder, model.output.path) if output is None else output
+def _output(located: YamlDocument, model: GoldensModel, output: str | None) -> str:
+    return located.below(model.output.path) if output is None else output
 
 
 def _wrong_previous(located: YamlDocument, model: GoldensModel, output: str | None) -> Iterator[InputError]:
     if not model.previous:
         return
-    previous = files.below(located.folder, model.previous)
+    previous = located.below(model.previous)
     if not files.exists(GoldensFolder(previous).below(MANIFEST)):
         yield located.error(("previous",), f"{previous} holds no benchmark")
-    elif files.is_same(previous, _output(model, located.folder, output)):
+    elif files.is_same(previous, _output(located, model, output)):
         yield located.error(("previous",), "is the output itself; name another output")
 
 
@@ -183,7 +182,7 @@ def _dimensions(located: YamlDocument, model: GoldensModel) -> tuple[Dimension, 
     if model.profiles is None:
         return DIMENSIONS
     try:
-        (path, *_) = sources.expand(files.below(located.folder, model.profiles))
+        (path, *_) = sources.expand(located.below(model.profiles))
         return read_profiles(path)
     except InputErrors as error:
         located.problems.extend(error.errors)
@@ -199,7 +198,7 @@ def _missing_documents(located: YamlDocument) -> Iterator[InputError]:
     for role in ("path", "folder", "chunks"):
         if not isinstance(values.get(role), str):
             continue
-        where = files.below(located.folder, values[role])
+        where = located.below(values[role])
         place: Place = ("documents",) if isinstance(documents, str) else ("documents", role)
         try:
             if role == "folder" or (role == "path" and holds_documents(where)):

@@ -125,7 +125,7 @@ def read_criteria(path: str) -> dict[str, Any]:
         raise InputErrors(located.problems) from error
     lines = _below(located, "judge", "criteria")
     as_in_experiment = replace(located, value={"judge": {"criteria": located.value}}, lines=lines)
-    folder = files.parent(path)
+    folder = located.folder
     criteria = criteria_of(as_in_experiment, models, folder)
     if located.problems:
         raise InputErrors(located.problems)

@@ -45,7 +45,7 @@ def _with_public_files(located: YamlDocument) -> YamlDocument:
     if key is None:
         return located
     try:
-        collection = _fetch_collection(key, dataset, located.value, located.folder)
+        collection = _fetch_collection(located, key, dataset)
     except InputError as error:  # nothing else of the experiment can be checked without its dataset
         raise located.refusal(("dataset", key), error.problem) from error
     named = {"queries": collection.queries, "qrels": collection.qrels, "corpus": collection.corpus}
@@ -59,15 +59,15 @@ def _replace_keys(located: YamlDocument, keys: Sequence[str], section: Mapping[s
     return replace(located, value={**located.value, "dataset": {**section, **rest}})
 
 
-def _fetch_collection(key: str, dataset: dict[str, Any], experiment: dict[str, Any], folder: str) -> PublicCollection:
+def _fetch_collection(located: YamlDocument, key: str, dataset: dict[str, Any]) -> PublicCollection:
     if key == "beir":
         name, split = dataset[key], str(dataset.get("split", _DEFAULT_SPLIT))
         if not name.startswith((".", "/")) and "://" not in name:
             return fetch_beir(name, split)
-        qrels = files.join(glob.escape(files.below(folder, name)), "qrels", "*.tsv")
+        qrels = files.join(glob.escape(located.below(name)), "qrels", "*.tsv")
         refuse_unknown_split(name, matching.matches(qrels), split)
         return beir_folder(name, split)
-    return fetch_irds(dataset[key], with_corpus="corpus" not in dataset and _reads_documents(experiment))
+    return fetch_irds(dataset[key], with_corpus="corpus" not in dataset and _reads_documents(located.value))
 
 
 def _reads_documents(experiment: dict[str, Any]) -> bool:
@@ -91,7 +91,7 @@ def _with_cases(located: YamlDocument) -> YamlDocument:
         located.report(("dataset", "groups"), "must be 'flatten', or left out")
     place = "columns"
     try:
-        source = CaseSource(files.below(located.folder, named), checked_columns(columns), groups == "flatten")
+        source = CaseSource(located.below(named), checked_columns(columns), groups == "flatten")
         place = "file"
         survey = survey_of(source)
     except (InputError, ValueError) as error:  # nothing else can be checked without the dataset
@@ -122,7 +122,7 @@ def _with_documents(located: YamlDocument) -> YamlDocument:
     """Replace a folder of documents, `corpus: docs` or `{folder, glob}`, by the corpus that its files make."""
     corpus = mapping_in(located.value, "dataset").get("corpus")
     is_folder = isinstance(corpus, dict) and "folder" in corpus
-    if not (is_folder or _is_plain_folder(located.folder, corpus)):
+    if not (is_folder or _is_plain_folder(located, corpus)):
         return located
     from rankbeam.transforms.clients.formats.documents.files import (
         EVERYTHING,
@@ -138,20 +138,20 @@ def _with_documents(located: YamlDocument) -> YamlDocument:
         problem = problem or "is a mapping with folder and, optionally, glob, which are texts"
         raise located.refusal(("dataset", "corpus"), problem)
     try:
-        extracted = extract(FolderSource(files.below(located.folder, place), glob))
+        extracted = extract(FolderSource(located.below(place), glob))
     except InputError as error:  # nothing else of the experiment can be checked without its documents
         raise located.refusal(("dataset", "corpus"), str(error)) from error
     located.notes.extend([] if extracted.note is None else [f"{place}: {extracted.note}"])
     return _replace_keys(located, ("corpus",), {"corpus": extracted.corpus})
 
 
-def _is_plain_folder(folder: str, place: Any) -> bool:
+def _is_plain_folder(located: YamlDocument, place: Any) -> bool:
     """Return whether a path is a folder of documents; a folder with Parquet files is a corpus instead."""
     if not isinstance(place, str) or not place or is_table(place):
         return False
     from rankbeam.transforms.clients.formats.documents.files import holds_documents
 
-    where = files.below(folder, place)
+    where = located.below(place)
     return holds_documents(where) and not matching.has_tables(where)
 
 
@@ -160,7 +160,7 @@ def _with_goldens(located: YamlDocument) -> YamlDocument:
     if not isinstance(dataset.get("goldens"), str):
         return located
     place, split = dataset["goldens"], dataset.get("split", _DEFAULT_SPLIT)
-    problem = _problem(files.below(located.folder, place), split)
+    problem = _problem(located.below(place), split)
     if problem is not None:  # nothing else of the experiment can be checked without its dataset
         raise located.refusal(("dataset", problem[0]), problem[1])
     section = _files(place, str(split), dataset.get("unit"))

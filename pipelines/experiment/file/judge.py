@@ -10,7 +10,6 @@ from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel
 from rankbeam.pipelines.experiment.file.services import Services
 from rankbeam.transforms.clients.formats.labels import read_labels
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.agreement import JUDGES, PEOPLE
 from rankbeam.transforms.judge.metrics import NAME_OF_A_SERVICE
 from rankbeam.transforms.judge.panel import MAJORITY
@@ -81,15 +80,15 @@ def judging_of(located: YamlDocument, model: JudgeModel, services: Services) -> 
     if not model.services:  # a judge without a valid name of a service is reported
         return None
     prompts = DEFAULT_VERSION if model.prompts is None else model.prompts
-    prompts = prompts if prompts in VERSIONS else files.below(located.folder, prompts)
-    examples = None if model.examples is None else files.below(located.folder, model.examples)
+    prompts = prompts if prompts in VERSIONS else located.below(prompts)
+    examples = None if model.examples is None else located.below(model.examples)
     for key, replacing in (("prompts", None), ("examples", examples)):
         try:
             templates(prompts, replacing)
         except InputError as error:
             located.report(("judge", key), str(error))
             break
-    labels, strata = None if model.labels is None else files.below(located.folder, model.labels), None
+    labels, strata = None if model.labels is None else located.below(model.labels), None
     if labels is not None:
         try:
             strata = read_labels(labels).strata

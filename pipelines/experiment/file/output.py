@@ -60,7 +60,7 @@ def output_of(located: YamlDocument, model: OutputModel) -> tuple[str | None, bo
         if (problem := problem_of_scheme(place or "")) is not None:
             located.report(("output", key), problem)
     leases = data_folder("leases") if model.leases == USER else None
-    return *_ledger(model.ledger, located.folder), leases, _dataset(located, model)
+    return *_ledger(located, model.ledger), leases, _dataset(located, model)
 
 
 def _dataset(located: YamlDocument, model: OutputModel) -> DatasetName | None:
@@ -81,10 +81,10 @@ def data_folder(name: str) -> str:
     return str((Path(folder) if folder else Path.home() / ".local" / "share") / "rankbeam" / name)
 
 
-def _ledger(path: str | None, folder: str) -> tuple[str | None, bool]:
+def _ledger(located: YamlDocument, path: str | None) -> tuple[str | None, bool]:
     """The ledger that an experiment names, and whether all of the user's runs on this machine share it."""
     if path is not None and path != USER:
-        return files.below(folder, path), False
+        return located.below(path), False
     variable = os.environ.get(LEDGER, "").strip()
     if path is None and not variable:
         return None, False

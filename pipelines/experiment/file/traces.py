@@ -77,14 +77,14 @@ class TracesModel(Section):
             raise ValueError("has per_day, which applies to sample, but no sample")
         return self
 
-    def collected(self, folder: str) -> tuple[str, "TraceSummary"]:
+    def collected(self, located: YamlDocument) -> tuple[str, "TraceSummary"]:
         from rankbeam.pipelines.traces import collected_once  # few experiments need it, and Beam with it
         from rankbeam.transforms.clients.formats.traces.turns import Naming
         from rankbeam.transforms.traces import Choice
 
         naming = Naming(self.question, self.answer, self.configuration, self.documents)
         choice = Choice(self.sample, self.per_day, tuple(self.redact), self.drop_self)
-        place, collected = collected_once(files.below(folder, self.path or ""), naming, choice)
+        place, collected = collected_once(located.below(self.path or ""), naming, choice)
         return str(place), collected
 
 
@@ -153,7 +153,7 @@ def _collected_folders(
         key = model.model_dump_json()
         if key not in collections:
             try:
-                collections[key] = model.collected(located.folder)
+                collections[key] = model.collected(located)
             except InputError as error:
                 raise located.refusal(place, str(error)) from error
             counts = "; ".join(map(str.strip, collections[key][1].as_text().splitlines()))
