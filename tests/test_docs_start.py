@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,10 @@ def test_figures_of_the_readme_are_those_of_both_machines() -> None:
     ((ours_elsewhere, theirs_elsewhere),) = elsewhere
     ranges = [sorted([ours, ours_elsewhere], key=float), sorted([theirs, theirs_elsewhere], key=float)]
     assert [*figures.groups()] == [number for both in ranges for number in both]
+
+
+def test_the_table_of_extras_has_all_of_them() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {*project["optional-dependencies"]} - {"test", "benchmark", "docs", "dev"}
+    text = (REPOSITORY / "docs" / "start.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `'rankbeam\[([\w-]+)\]'` \|", text, flags=re.MULTILINE)) == extras
