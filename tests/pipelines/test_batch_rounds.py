@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,14 +74,14 @@ class Experiment:
             (record,), _ = BatchJobs(Ledger(str(self.folder)), [self.service]).planned(pending, math.inf)
         return record
 
-    def create(self, save: Callable[[BatchJobRecord], None] | None = None) -> None:
-        """Create a job, as a run does that is killed while the job runs."""
+    def create(self, *, is_recorded: bool = True) -> None:
+        """Create a job, as a run does that is killed while the job runs, or before its record has the job."""
         record, folder = self.plan(), BatchFolder(str(self.folder))
+        recorded = folder if is_recorded else BatchFolder(str(self.folder / "elsewhere"))
 
         async def create() -> None:
             connection = await self.service.connect()
-            parameters = self.service.parameters
-            run = JobRun(connection, parameters, 60.0, save or folder.save, asyncio.sleep, SYSTEM_CLOCK)
+            run = JobRun(self.service, connection, recorded, asyncio.sleep, SYSTEM_CLOCK)
             await run.create(record, lambda: folder.calls(record.hash), asyncio.Lock())
             await connection.connection.close()
 
@@ -196,7 +196,7 @@ def test_errors_of_a_job_may_have_any_form(errors: Any, tmp_path: Path) -> None:
 
 def test_cancel_finds_a_job_that_a_killed_run_created(tmp_path: Path) -> None:
     with served(tmp_path / "ledger", {"polls": 9}) as experiment:
-        experiment.create(save=lambda _: None)
+        experiment.create(is_recorded=False)
         (record,) = experiment.records
         assert record.job is None
         assert rankbeam("batch", "cancel", str(tmp_path)).stdout == f"cancelled {record.name}\n"

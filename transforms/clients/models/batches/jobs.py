@@ -17,9 +17,10 @@ from enum import StrEnum
 from functools import partial
 
 from rankbeam.transforms.clients.clock import Clock
-from rankbeam.transforms.clients.ledger.waiting import GIVEN_UP, BatchJobRecord, PendingCall
+from rankbeam.transforms.clients.ledger.waiting import GIVEN_UP, BatchFolder, BatchJobRecord, PendingCall
 from rankbeam.transforms.clients.models.base import Completion, Stored, prompt_of, read_answer
 from rankbeam.transforms.clients.models.batches.service import (
+    BatchedService,
     BatchRow,
     BatchService,
     KeyedLine,
@@ -196,10 +197,9 @@ _logger = logging.getLogger(__name__)
 class JobRun:
     """Runs one job to its end; if `waits` is False, does only what can be done at once."""
 
-    service: BatchService
-    parameters: RemoteModel
-    deadline_s: float  # from writing the part until its answers
-    save: Callable[[BatchJobRecord], None]
+    service: BatchedService
+    connection: BatchService
+    folder: BatchFolder
     pause: Callable[[float], Awaitable[None]]
     clock: Clock
     waits: bool = True
@@ -213,7 +213,7 @@ class JobRun:
             record = replace(record, created=self.clock.now().isoformat(timespec="seconds"))
         while record.job is None:
             try:
-                if (job := await existing_job(self.service, record)) is None:
+                if (job := await existing_job(self.connection, record)) is None:
                     if not self.waits:
                         return record
                     async with in_memory:
@@ -249,26 +249,26 @@ class JobRun:
 
     async def match_answers(self, job: ServiceJob | None, calls: Sequence[PendingCall]) -> JobAnswers:
         """The answers of a job; raises a CallError if they cannot be read now."""
-        matched = JobAnswers({call.key: call.payload for call in calls}, self.parameters)
+        matched = JobAnswers({call.key: call.payload for call in calls}, self.service.parameters)
         if job is not None:
-            async for row in self.service.rows(job, partial(self._lines, calls)):
-                matched.add(row, self.service)
+            async for row in self.connection.rows(job, partial(self._lines, calls)):
+                matched.add(row, self.connection)
         matched.end()
         return matched
 
     async def _create(self, record: BatchJobRecord, calls: Sequence[PendingCall]) -> str:
         with spool_lines(line for _, line in self._lines(calls)) as file:
-            return await self.service.create(record.name, file, record.step)
+            return await self.connection.create(record.name, file, record.step)
 
     def _lines(self, calls: Sequence[PendingCall]) -> Iterator[KeyedLine]:
         for call in calls:
-            request, prompt, _ = batch_request(call.payload, self.parameters)
-            yield call.key, self.service.line(call.key, request, prompt)
+            request, prompt, _ = batch_request(call.payload, self.service.parameters)
+            yield call.key, self.connection.line(call.key, request, prompt)
 
     async def _state(self, record: BatchJobRecord) -> ServiceJob | None:
         """The job as the service describes it; None if the service cannot be reached now."""
         try:
-            job = await self.service.job(record.job or "")
+            job = await self.connection.job(record.job or "")
         except CallError as error:
             if error.kind is FailureKind.NOT_FOUND:
                 raise _gone(record, error) from None
@@ -276,22 +276,24 @@ class JobRun:
                 raise _refusal(record, error) from None
             return None
         if job.state != record.state:
-            self.save(replace(record, state=job.state))
+            self.folder.save(replace(record, state=job.state))
         return job
 
     async def _try_cancel(self, record: BatchJobRecord) -> bool:
         _logger.warning("batch: %s has not ended within its deadline; it is cancelled", record.name)
         try:
-            await self.service.cancel(record.job or "")
+            await self.connection.cancel(record.job or "")
         except CallError:
             return False
         return True
 
     def _seconds_left(self, record: BatchJobRecord) -> float:
-        return self.deadline_s - (self.clock.now() - datetime.fromisoformat(record.created)).total_seconds()
+        """Seconds from now until the deadline, which counts from writing the part."""
+        since = self.clock.now() - datetime.fromisoformat(record.created)
+        return self.service.settings.deadline_s - since.total_seconds()
 
     def _save(self, record: BatchJobRecord) -> BatchJobRecord:
-        self.save(record)
+        self.folder.save(record)
         return record
 
 

@@ -198,8 +198,8 @@ class BatchJobs:
                 works = []
                 for record, service in jobs:
                     if (current := self._folder.current(record.hash)) is not None:
-                        run = self._job_run(service, connections[service.name], waits)
-                        works.append(self._run_job(current, service, run, recordings[service.name, record.stage]))
+                        run = JobRun(service, connections[service.name], self._folder, self._pause, self._clock, waits)
+                        works.append(self._run_job(current, run, recordings[service.name, record.stage]))
                 return {key: reason for decisions in await _run_all(works) for key, reason in decisions.items()}
             finally:
                 for name, jobs_connection in connections.items():
@@ -208,14 +208,9 @@ class BatchJobs:
                     self.warnings += [warning for warning in connection.warnings if warning not in self.warnings]
                     await connection.close()
 
-    def _job_run(self, service: BatchedService, connection: BatchService, waits: bool) -> JobRun:
-        deadline_s = service.settings.deadline_s
-        return JobRun(connection, service.parameters, deadline_s, self._folder.save, self._pause, self._clock, waits)
-
-    async def _run_job(
-        self, record: BatchJobRecord, service: BatchedService, run: JobRun, recording: _JobRecorder
-    ) -> dict[str, str]:
+    async def _run_job(self, record: BatchJobRecord, run: JobRun, recording: _JobRecorder) -> dict[str, str]:
         """Run a job to its end and record its answers; returns decisions on its calls."""
+        service = run.service
         record = await run.create(record, partial(self._unanswered, record.hash), self._in_memory)
         if record.job is None and record.is_open:
             if not run.waits:
