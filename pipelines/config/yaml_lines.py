@@ -19,7 +19,10 @@ _MOST_REPEATED = 100_000
 
 @dataclass(frozen=True)
 class YamlDocument:
-    """A YAML document."""
+    """A YAML document, and what checks find wrong with it.
+
+    A function that only checks a part of a document yields the problems; one that returns a value reports them.
+    """
 
     path: str | None  # the file, for messages; None for a text that rankbeam wrote itself
     value: Any

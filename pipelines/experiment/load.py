@@ -2,8 +2,8 @@
 
 `file` reads each section by itself, from its schema to its value. `metrics` and `grid` turn them into metrics and
 configurations, and `pools` sets the budgets of their calls. `needs` checks the sections against each other, and
-`dataset_checks` against the files of the dataset. All problems are reported in one message, each with its line, the
-value, and the nearest valid name.
+`dataset_checks` against the files of the dataset. The document collects all problems, which are reported in one
+message, each with its line, the value, and the nearest valid name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -48,12 +48,11 @@ def expand(file: ExperimentFile, metrics: Iterable[Metric | JudgedMetric]) -> Ex
     grid: Grid = {name: values for name, values in model.grid.items() if name not in STAGES}
     located.problems.extend(_wrong_labels(located))
     wrong = list(wrong_stages(located, items, model.grid))
-    located.problems.extend(wrong)
-    configured = list(settings_of(located, file.corpora, items, {} if wrong else model.grid))
-    wrong_values = list(wrong_in_grid(located, file.corpora, configured, grid))
-    located.problems.extend(wrong_values)
-    is_right = not wrong and not wrong_values
-    cells = [cell for settings in configured for cell in cells_of(file, settings, grid if is_right else {})]
+    broken = replace(located, problems=[])  # reported after the mistakes of the grid itself
+    configured = list(settings_of(broken, file.corpora, items, {} if wrong else model.grid))
+    wrong += wrong_in_grid(located, file.corpora, configured, grid)
+    located.problems.extend([*wrong, *broken.problems])
+    cells = [cell for settings in configured for cell in cells_of(file, settings, {} if wrong else grid)]
     cells = _with_parts(located, cells, [item.name for item in items])
     cells = [_in_dialect(cell, dialect) for cell in cells for dialect in dialects] if dialects else cells
     _check_names(located, cells)
