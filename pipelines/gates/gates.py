@@ -200,7 +200,7 @@ def read_gates(path: str) -> YamlDocument:
 def name_of(located: YamlDocument) -> str | None:
     """The name of the experiment that a document is; None where it holds gates alone."""
     name = located.value.get("name") if isinstance(located.value, dict) else None
-    located = resolve_references(replace(located, value={"name": name}, problems=[]))
+    located = resolve_references(replace(located, value={"name": name}, problems=[], unresolved=[]))
     if located.problems:
         raise InputErrors(located.problems)
     name = located.value["name"]
@@ -210,7 +210,8 @@ def name_of(located: YamlDocument) -> str | None:
 def located_gates(located: YamlDocument, known: KnownNames) -> tuple[Gate, ...]:
     _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
-    located = resolve_references(replace(located, value={"gates": located.value["gates"]}, problems=problems))
+    located = replace(located, value={"gates": located.value["gates"]}, problems=problems, unresolved=[])
+    located = resolve_references(located)
     model = parse_model(GatesModel, located)
     entries = located.value["gates"]
     # Without a mapping there are no gates to read.

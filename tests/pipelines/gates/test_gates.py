@@ -13,8 +13,9 @@ from support.finished import experiment, finished, ranks
 from support.finished import ranked as ranked
 from support.inputs import write
 
+from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.pipelines.gates.gates import Gate
+from rankbeam.pipelines.gates.gates import Gate, KnownNames, located_gates
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
 
@@ -380,3 +381,13 @@ def test_a_whole_experiment_may_hold_the_gates(run: Results, tmp_path: Path) -> 
     outcome = rankbeam("gate", run.output, "--experiment", write(tmp_path / "whole.yaml", text))
     assert outcome.status == MISSED  # of the configuration without any answer
     assert "rankbeam: 2 of 8 gate checks missed" in outcome.stderr
+
+
+def test_a_document_is_checked_twice_with_the_same_result() -> None:
+    document, messages = load("gates: [{metric: '${env:UNSET_METRIC}', at_least: 0}]", "gates.yaml"), set()
+    for _ in range(2):
+        with pytest.raises(InputError) as caught:
+            located_gates(document, KnownNames(["a"], ["RR"], [], "a"))
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+    assert not document.problems
