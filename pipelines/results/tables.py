@@ -78,7 +78,7 @@ class InFolder:
 def sizes_of(output: str, name: str, run_id: str) -> dict[str, int]:
     """The files of a run's table, with their bytes; empty if the run is older than the table."""
     try:
-        sizes = {path: size for path, size, _ in matching.version(run_folder(output, name, run_id))}
+        sizes = {path: size for path, size, _ in matching.versions_in(run_folder(output, name, run_id))}
     except InputError:
         if name in tables.ADDED:
             return {}

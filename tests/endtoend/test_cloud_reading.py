@@ -22,6 +22,7 @@ from support.readers import queries
 from support.runs import evaluated, rankbeam, without_run
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.tables import sizes_of
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files, matching
@@ -338,22 +339,37 @@ def test_score_reads_both_from_bigquery(tables: Tables) -> None:
     assert (done.exit_code, "AP" in done.stdout) == (0, True), done.stderr
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_small_object_is_recognised_and_read_with_two_requests_each(
-    cloud: Cloud, packed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = trec_run([("q1", "d1", 1.0)]).encode()
-    path = put(cloud, {"some.run": gzip.compress(text) if packed else text}) + "/some.run"
-    requested: list[str] = []
+@pytest.fixture
+def requested(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The URLs of all requests to Cloud Storage."""
+    urls: list[str] = []
     send = requests.Session.send
 
     def recorded(*arguments: Any, **more: Any) -> requests.Response:
-        requested.append(arguments[1].url)
+        urls.append(arguments[1].url)
         return send(*arguments, **more)
 
     monkeypatch.setattr(requests.Session, "send", recorded)
+    return urls
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_small_object_is_recognised_and_read_with_two_requests_each(
+    cloud: Cloud, packed: bool, requested: list[str]
+) -> None:
+    text = trec_run([("q1", "d1", 1.0)]).encode()
+    path = put(cloud, {"some.run": gzip.compress(text) if packed else text}) + "/some.run"
+    requested.clear()
     assert (recognise(path, "run"), files.read_all(path)) == (Format.TREC_RUN, text)
     assert len([url for url in requested if "some.run" in url]) == 4  # size and bytes, twice
+
+
+def test_the_files_of_a_table_are_listed_by_one_request(cloud: Cloud, requested: list[str]) -> None:
+    parts = [f"runs/r1/part-{number:05}-of-00002.parquet" for number in range(2)]
+    output = put(cloud, {**dict.fromkeys(parts, b"PAR1"), "runs/r1/_part.parquet": b"", "runs/r1/_t/a.parquet": b""})
+    requested.clear()
+    assert sizes_of(output, "runs", "r1") == {f"{output}/{part}": 4 for part in parts}
+    assert len([url for url in requested if "/o?" in url]) == 1
 
 
 def test_parquet_is_recognised_by_its_first_bytes_but_not_within_gzip(tmp_path: Path) -> None:

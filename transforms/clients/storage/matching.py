@@ -102,6 +102,15 @@ def version(pattern: str) -> tuple[Version, ...]:
     return tuple(by_path[path] for path in paths)
 
 
+def versions_in(folder: str) -> tuple[Version, ...]:
+    """The versions of the Parquet files of a table's folder; elsewhere than on this machine, by one request."""
+    versions: list[Version] = []
+    if not files.is_local(folder):
+        with files.translate_errors(folder, "cannot be listed", ValueError):
+            versions = sorted(remote_versions([files.join(glob.escape(folder), "[!_.]*.parquet")]))
+    return tuple(versions) or version(folder)
+
+
 def versions_below(folder: str) -> dict[str, list[Version]]:
     """The versions of Parquet files by the folder below this one; what is deleted meanwhile is left out."""
     versions: dict[str, list[Version]] = {}
