@@ -28,12 +28,16 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 _DEFAULT_SPLIT = "test"
+_COLLECTIONS = ("goldens", "beir", "ir_datasets")
 
 
 def with_dataset(located: YamlDocument) -> YamlDocument:
     """Replace whatever the dataset names as a whole by its files."""
     located = with_traces(located)
     located = _with_cases(located)
+    named = [key for key in _COLLECTIONS if key in mapping_in(located.value, "dataset")]
+    if len(named) > 1:
+        raise located.refusal(("dataset", named[1]), f"is a second dataset beside {named[0]}; keep one")
     located = _with_public_files(_with_goldens(located))
     return _with_documents(located)
 

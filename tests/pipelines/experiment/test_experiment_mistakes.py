@@ -82,6 +82,9 @@ MISTAKES = [
     ]),
     ("name: helpdesk", "name: helpdesk\nname: again", ["2: name: is given twice; keep one"]),
     ("b: 0.4", "b: 0.4, b: 0.5", ["8: configurations[0].retriever.b: is given twice; keep one"]),
+    ("  queries:", "  beir: fiqa\n  ir_datasets: cranfield\n  queries:", [
+        "5: dataset.ir_datasets: is a second dataset beside beir; keep one",
+    ]),
 ]  # fmt: skip
 
 
