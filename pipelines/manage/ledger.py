@@ -47,7 +47,7 @@ def run(
     cleared = _clear_ledger(folder, older_than_days, service)
     if form == "json":
         return json.dumps({"folder": folder, **asdict(cleared)}, indent=2)
-    return _cleared_text(folder, cleared)
+    return _cleared_text(folder, cleared, service)
 
 
 def question(place: str, older_than_days: float | None, service: str | None = None) -> str:
@@ -106,9 +106,9 @@ def _clear_ledger(folder: str, older_than_days: float | None, service: str | Non
         return ClearResult(0, 0, 0)
 
 
-def _cleared_text(folder: str, cleared: ClearResult) -> str:
+def _cleared_text(folder: str, cleared: ClearResult, service: str | None) -> str:
     if not cleared.files:
-        return f"{folder}: nothing to clear"
+        return f"{folder}: nothing to clear" if service is None else f"{folder}: no answer of {service!r} to clear"
     answers = pluralize(cleared.answers, "answer")
     answers += f", {bytes_text(cleared.bytes)} in {pluralize(cleared.files, 'file')}"
     return f"{folder}: cleared {answers}"

@@ -90,6 +90,7 @@ def test_damage_and_files_of_others_are_named(tmp_path: Path) -> None:
 
 
 def test_clearing(output: str) -> None:
+    assert "no answer of 'jugde' to clear" in run(output, True, None, "table", service="jugde")
     assert "cleared 1 answer," in run(output, True, 3, "table")
     assert "nothing to clear" in run(output, True, 1e9, "table")
     assert json.loads(run(output, True, None, "json"))["answers"] == 2
