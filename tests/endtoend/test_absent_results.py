@@ -39,6 +39,7 @@ def experiment(folder: Path, url: str, **parameters: Any) -> str:
     return write_experiment(folder, base)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("empty", [{"hits": None}, *in_campaigns({}, {"hits": {"total": 0}})])
 def test_an_absent_list_is_an_empty_ranking(empty: Any, tmp_path: Path) -> None:
     with leaving_out(empty) as (url, queries):

@@ -145,6 +145,7 @@ def test_texts_of_what_an_agent_retrieved_come_from_the_corpus(tmp_path: Path) -
         assert values(tmp_path, output=folder["output"]["path"]) == {name: value}
 
 
+@pytest.mark.long
 def test_keys_that_are_no_steps_stay_the_users_own_and_wrong_steps_are_refused(tmp_path: Path) -> None:
     expected = {3: "steps_not_given", None: "steps_not_given", (): 0.0}
     lines = [
@@ -174,6 +175,7 @@ def invocation(question: str, answer: str, uses: list[dict[str, Any]] | None) ->
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_an_eval_set_of_adk_has_a_query_for_each_turn_and_results_match_it(tmp_path: Path) -> None:
     use = {"name": "find", "args": FIND["args"]}
     expected = [
@@ -229,6 +231,7 @@ def test_a_metric_of_trajectories_without_expected_steps_is_refused(tmp_path: Pa
     ).stderr.replace("\n", " ")
 
 
+@pytest.mark.long
 def test_an_eval_set_may_have_tool_uses_alone(tmp_path: Path) -> None:
     turn = {"userContent": {"parts": [{"text": "Who pays?"}]}}
     turn["intermediateData"] = {"toolUses": [{"name": "find", "args": FIND["args"]}]}

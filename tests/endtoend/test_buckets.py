@@ -182,6 +182,7 @@ def gcloud(words: list[str], root: Path) -> None:
             shutil.copy(source, place)
 
 
+@pytest.mark.long
 def test_what_is_printed_brings_every_file_to_the_place_that_is_printed(experiment: Path, tmp_path: Path) -> None:
     refused = rankbeam("evaluate", str(experiment), *ON_DATAFLOW, "--temp_location=gs://bucket/temp")
     lines = [line.strip() for line in refused.stderr.splitlines()]

@@ -19,6 +19,7 @@ ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
 EVIL = "\x07\x1b[2J\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\x00\rrankbeam: all is well\x85\x7f"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", [403, *in_campaigns(200, 500)])
 def test_of_a_service(status: int, tmp_path: Path) -> None:
     rankings = answers(QUERIES)

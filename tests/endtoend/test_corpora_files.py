@@ -184,6 +184,7 @@ REFUSED: Mapping[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_work_is_refused_and_leaves_nothing(case: str, tmp_path: Path, server: Standin) -> None:
     fill(FILES)

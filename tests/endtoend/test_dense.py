@@ -223,6 +223,7 @@ def test_a_vector_that_is_none_is_refused_with_file_and_row(problem: str, tmp_pa
     assert f"documents.parquet:3: {problem}" in run.stderr
 
 
+@pytest.mark.long
 def test_documents_without_a_vector_are_counted_and_not_ranked(tmp_path: Path) -> None:
     path, columns = in_files(tmp_path)
     lacking, columns["vector"][1] = columns["id"][1], None

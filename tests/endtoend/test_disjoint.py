@@ -121,6 +121,7 @@ def test_a_bad_run_is_not_one_of_other_ids(tmp_path: Path) -> None:
     assert ALLOWED not in outcome.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["parquet", *in_campaigns("json", "tabs")])
 @pytest.mark.parametrize("command", ["validate", "evaluate"])
 def test_a_corpus_without_any_judged_document(tmp_path: Path, form: str, command: str) -> None:

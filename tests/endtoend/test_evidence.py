@@ -63,6 +63,7 @@ def score(folder: Path, *arguments: str, run: list[tuple[str, str, float]]) -> R
     return find_run(str(folder / "out"))
 
 
+@pytest.mark.long
 def test_score_takes_evidence_and_runs_of_chunks(tmp_path: Path) -> None:
     late = chunk("fees", LATE)
     half = chunk("desk", TEXTS["desk"][:18])  # less than half of the evidence, and less than half of itself
@@ -96,6 +97,7 @@ def test_without_a_corpus_documents_have_no_place_and_users_are_told(tmp_path: P
     assert "quotes of the evidence are not checked" in warnings
 
 
+@pytest.mark.long
 def test_texts_of_services_are_located_in_their_documents(tmp_path: Path) -> None:
     def result(name: str, text: str, score: float) -> dict[str, Any]:
         return {"id": name, "text": text, "score": score}
@@ -134,6 +136,7 @@ def test_texts_of_services_are_located_in_their_documents(tmp_path: Path) -> Non
     assert [[(hit["doc_id"], hit["grade"]) for hit in documents] for documents in rankings] == [expected, expected]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("row", "problem"),
     [

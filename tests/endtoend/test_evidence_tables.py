@@ -73,6 +73,7 @@ def test_bigquery_judges_as_json_lines_do(tmp_path: Path, tables: Tables) -> Non
     assert judged(tmp_path / "table", path) == judged(tmp_path / "lines", str(HELPDESK / "evidence.jsonl"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -191,6 +191,7 @@ def with_repeat(first: int, second: int, count: int) -> list[Row]:
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "second", "form"),
     [
@@ -226,6 +227,7 @@ def test_a_document_twice_in_two_files_of_a_run_is_refused(tmp_path: Path, form:
     assert f"(also at {one}:5)" in message
 
 
+@pytest.mark.long
 @FORMATS_OF_RUNS
 @pytest.mark.parametrize(
     ("first", "second", "files", "backwards"),

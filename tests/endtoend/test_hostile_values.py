@@ -13,6 +13,7 @@ from support.inputs import run_table, write, write_table
 # --- Scores ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("word", "line"),
     [
@@ -29,6 +30,7 @@ def test_a_score_that_is_no_number_is_refused_in_a_trec_run(tmp_path: Path, word
     assert message.startswith(f"rankbeam: {run}:{line}: the score is not a finite number\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("score", "line", "kind"),
     [
@@ -49,6 +51,7 @@ def test_a_score_that_is_no_number_is_refused_in_parquet(
     assert "score" in message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "ids"),
     [

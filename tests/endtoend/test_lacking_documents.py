@@ -50,6 +50,7 @@ RETRIEVERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [list(RETRIEVERS), ["dense"]])
 def test_they_are_counted_once_for_all_retrievers(tmp_path: Path, names: list[str]) -> None:
     path = write(tmp_path, {name: RETRIEVERS[name] for name in names}, LACKING)

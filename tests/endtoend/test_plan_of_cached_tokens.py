@@ -47,6 +47,7 @@ def test_calls_that_share_a_long_beginning_are_counted_and_priced(tmp_path: Path
     assert pool["cached_cost"] == pytest.approx([cost - saved for cost in pool["cost"]])
 
 
+@pytest.mark.long
 def test_a_beginning_below_the_minimum_saves_nothing(tmp_path: Path) -> None:
     pool = plan(tmp_path, 4 * MINIMUM - 200)
     assert (pool["prefix_calls"], pool["cached_cost"]) == (0, None)

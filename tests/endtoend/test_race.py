@@ -84,6 +84,7 @@ def test_a_plan_says_what_a_race_may_save(tmp_path: Path) -> None:
     assert "race by RR: drops configurations after 30, 60 of 120 queries, so 62% to 100% of the calls" in plan.stdout
 
 
+@pytest.mark.long
 def test_a_plan_of_a_race_counts_no_files_and_shared_calls_once(tmp_path: Path) -> None:
     with systems("worst") as servers:
         url = http(servers["worst"])
@@ -97,6 +98,7 @@ def test_a_plan_of_a_race_counts_no_files_and_shared_calls_once(tmp_path: Path) 
         assert calls(servers) == {"worst": 0.25 * QUERIES}
 
 
+@pytest.mark.long
 def test_a_plan_of_a_race_counts_all_embeddings(tmp_path: Path) -> None:
     with systems("best", "worst") as servers, serve("openai") as models:
         body = {"query": "{query}", "vector": "{vector}", "size": "{top_k}"}
@@ -112,6 +114,7 @@ def test_a_plan_of_a_race_counts_all_embeddings(tmp_path: Path) -> None:
     assert total == 0.75 * 3 * QUERIES
 
 
+@pytest.mark.long
 def test_a_plan_of_a_race_counts_answers(tmp_path: Path) -> None:
     documents = {row["id"]: row["text"] for rows in answers("best").values() for row in rows}
     documents |= {row["id"]: row["text"] for rows in answers("worst").values() for row in rows}

@@ -83,6 +83,7 @@ def sweep(
     return values
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("grid", [SMALL, pytest.param(LARGE, marks=pytest.mark.campaign)], ids=["small", "large"])
 def test_a_sweep_over_top_k_and_threshold_makes_one_call_a_query(grid: dict[str, list[Any]], tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
@@ -132,6 +133,7 @@ def test_scores_that_are_no_distances_are_not_cut_as_if_they_were(tmp_path: Path
     assert "scores decrease along its rankings, so they are not distances" in outcome.stderr
 
 
+@pytest.mark.long
 def test_one_answer_that_cannot_be_scored_fails_one_query(tmp_path: Path) -> None:
     rankings = answers(QUERIES)
     rankings["question 5"][3] = rankings["question 5"][0]

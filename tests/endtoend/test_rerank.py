@@ -193,6 +193,7 @@ def test_an_offline_model_reranks_by_ratings_shares_them_and_leaves_what_answers
         assert known.keys() >= set(hits)
 
 
+@pytest.mark.long
 def test_the_plan_counts_calls_and_cost_before_any_is_made(tmp_path: Path) -> None:
     with serve("rerankers") as server:
         path = experiment(tmp_path, configurations=[bm25("one", 4, rerank=vertex(server, depth=9))], quotas=QUOTAS)

@@ -85,6 +85,7 @@ def test_a_replay_of_the_same_contexts_gives_the_same_values(tmp_path: Path) -> 
     assert {(query, metric): float(value) for _, query, metric, value in lines if query != "all"} == expected
 
 
+@pytest.mark.long
 def test_repeated_chunks_are_refused_where_each_is_judged(tmp_path: Path) -> None:
     qrels, run = files(tmp_path, [list("aba")])
     for unit in ([], ["--unit", "chunk"]):

@@ -117,6 +117,7 @@ def test_every_format_has_the_same_values_and_ordinary_metrics_take_the_highest_
     assert others == [by_text, by_text]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "metric", "problem"),
     [

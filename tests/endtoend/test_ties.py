@@ -167,6 +167,7 @@ def assert_views(output: Path, expected: Bounds) -> None:
         assert leaderboard[metric] == [row["tie_lowest"], row["mean"], row["tie_highest"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "rules"),
     [
@@ -190,6 +191,7 @@ def test_bounds_are_the_extremes_of_all_orders(tmp_path: Path, options: tuple[st
         assert_views(output, expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), *in_campaigns((("-J",),), (("-l", "2"),))])
 def test_documents_in_several_rows(tmp_path: Path, options: tuple[str, ...]) -> None:
     qrels, rows = collection(5)

@@ -217,6 +217,7 @@ def test_events_of_another_version_of_adk_and_observations_of_langfuse(tmp_path:
     assert (answer["answer"], answer["contexts"][0]["text"]) == ("Ann.", "x")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dataset", "answers", "problem"),
     [

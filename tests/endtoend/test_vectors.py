@@ -226,6 +226,7 @@ def embedder(vectors: Iterator[list[float]]) -> Iterator[dict[str, Any]]:
         yield {"type": "openai", "base_url": f"{address}/v1", "model": "m", "texts_per_request": 1}
 
 
+@pytest.mark.long
 def test_a_vector_of_zeros_from_a_service_is_requested_again(tmp_path: Path) -> None:
     with embedder(chain([[0.0, 0.0]] * 2, repeat([3.0, 4.0]))) as service:
         entry = {"type": "dense", "embedding_model": "e"}
@@ -233,6 +234,7 @@ def test_a_vector_of_zeros_from_a_service_is_requested_again(tmp_path: Path) -> 
     assert (result.status, "have no embedding" in result.stderr) == (0, False)
 
 
+@pytest.mark.long
 def test_vectors_of_another_model_are_refused_until_they_are_deleted(tmp_path: Path) -> None:
     vector = [3.0, 4.0]
     with embedder(iter(lambda: vector, None)) as service:

@@ -100,6 +100,7 @@ def experiment(folder: Path) -> str:
     return write(folder / "e.yaml", yaml.safe_dump(text))
 
 
+@pytest.mark.long
 def test_the_dataset_of_an_experiment_is_written_with_or_without_answers(tmp_path: Path) -> None:
     path, new = experiment(tmp_path), tmp_path / "new.jsonl"
     done = rankbeam("evalset", path, "--format", "vertex", "--output", str(new))

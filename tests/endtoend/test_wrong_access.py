@@ -27,6 +27,7 @@ def test_a_wrong_key(tmp_path: Path) -> None:
     assert calls == 1
 
 
+@pytest.mark.long
 def test_a_wrong_port(tmp_path: Path) -> None:
     with serve("openai") as server, socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound without listening: connections are refused

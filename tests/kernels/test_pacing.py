@@ -49,6 +49,7 @@ def test_no_window_holds_more_than_the_quota(rate: float, lanes: int, lags: list
     assert busiest(begun, 60.0) <= max(1, rate)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [100.0, 1500.0, 3000.0, 30000.0])
 @pytest.mark.parametrize("lanes", [1, 2, 4])
 def test_the_quota_is_used_up(rate: float, lanes: int) -> None:

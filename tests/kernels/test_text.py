@@ -105,6 +105,7 @@ def rows_of_text(draw: st.DrawFn, layout: LineLayout) -> bytes:
     return (block.removesuffix("\n") + last).encode(errors="surrogateescape")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS)
 @settings(max_examples=examples(500))
 @given(data=st.data())

@@ -158,6 +158,7 @@ def test_a_result_never_has_the_values_of_a_later_run_that_replaced_it(tmp_path:
             read()
 
 
+@pytest.mark.long
 def test_a_run_that_another_process_writes_is_refused(tmp_path: Path) -> None:
     with (tmp_path / ".one.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -183,6 +183,7 @@ def test_scores_go_back_as_events_of_the_traces(tmp_path: Path) -> None:
     assert "exists already" in rankbeam(*arguments).stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rows", "options", "problem"),
     [

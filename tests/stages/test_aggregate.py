@@ -18,6 +18,7 @@ from rankbeam.transforms.records.scores.comparisons import comparisons_table
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pairs_at_once", [1_000, 1])
 def test_states_are_combined_slice_by_slice_and_some_pairs_at_a_time(
     pairs_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

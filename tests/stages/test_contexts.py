@@ -25,6 +25,7 @@ RANKINGS = {
 CORPUS = [("d1", "", "text of d1"), ("d2", "", "never looked at"), ("d3", "Title", "text of d3"), ("d4", "", "no")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("buckets", [1, 3])
 def test_texts_come_from_the_ranking_or_else_from_the_corpus(tmp_path: Path, buckets: int) -> None:
     corpus = tmp_path / "corpus.jsonl"

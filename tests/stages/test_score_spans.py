@@ -106,6 +106,7 @@ def _rankings(rows: Mapping[str, Sequence[Row]], source: Source) -> pa.RecordBat
     return pa.RecordBatch.from_pylist(listed, columns.RANKINGS if source.path else columns.RETRIEVED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keep_rankings", [True, False])
 @pytest.mark.parametrize("path", ["a.run", None])
 @given(_QUERIES, st.integers(1, 3), st.integers(1, 3), st.randoms(use_true_random=False))

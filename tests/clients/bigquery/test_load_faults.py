@@ -76,6 +76,7 @@ def test_who_loses_sight_of_the_last_job_says_that_it_may_still_succeed(
     assert_holds(bigquery, folders)
 
 
+@pytest.mark.long
 def test_a_job_that_ends_in_a_passing_error_is_begun_again_under_the_next_id(
     bigquery: StrictBigQuery, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_job_that_ends_in_a_passing_error_is_begun_again_under_the_next_id(
     assert {job_id.rpartition("_")[2] for _, job_id in bigquery.jobs} >= {"0", "1"}
 
 
+@pytest.mark.long
 def test_slow_jobs_are_waited_for(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     bigquery.faults += [Fault("load", "slow", times=3, seconds=0.2), Fault("script", "slow", seconds=0.02)]
     folders = finished(tmp_path / "out")

@@ -63,6 +63,7 @@ def test_readers_see_all_of_a_run_or_nothing(bigquery: StrictBigQuery, tmp_path:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [True, *in_campaigns(False)], ids=["new run", "run that is there"])
 def test_two_runs_of_one_id_at_once_do_not_double_it(bigquery: StrictBigQuery, tmp_path: Path, *, first: bool) -> None:
     """Also when nothing is there to be deleted, and BigQuery would let both transactions pass."""
@@ -140,6 +141,7 @@ def test_whoever_is_killed_leaves_nothing_half_visible(bigquery: StrictBigQuery,
 # What may stand in SQL
 
 
+@pytest.mark.long
 def test_values_are_parameters_and_names_are_checked(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     hostile = "run.-_` WHERE TRUE; --"
     folders = finished(tmp_path / "out", hostile, parts=1, rows=1)

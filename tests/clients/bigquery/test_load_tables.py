@@ -34,6 +34,7 @@ def thin() -> list[dict[str, Any]]:
     return [*columns("note STRING NULLABLE"), metrics, *rest]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [None, "conditionNotMet", *in_campaigns("lost", "drop")])
 def test_nullable_columns_are_added_to_a_table_that_exists(
     bigquery: StrictBigQuery, tmp_path: Path, fault: str | None
@@ -49,6 +50,7 @@ def test_nullable_columns_are_added_to_a_table_that_exists(
     assert exact(rows) == in_files(folders, "query_metrics")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "difference"),
     [

@@ -30,6 +30,7 @@ from rankbeam.transforms.write import tables as stage
 # A load without trouble
 
 
+@pytest.mark.long
 def test_every_table_is_made_partitioned_and_clustered_and_holds_the_rows_of_its_files(
     bigquery: StrictBigQuery, tmp_path: Path
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_pattern_stands_for_more_files_than_a_job_may_name(bigquery: StrictBig
     assert bigquery.jobs == {}
 
 
+@pytest.mark.long
 def test_a_large_file_is_uploaded_in_pieces(
     bigquery: StrictBigQuery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

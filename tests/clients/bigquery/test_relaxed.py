@@ -73,6 +73,7 @@ def make(client: bigquery.Client, change: Callable[[list[Column]], list[Column]]
         client.create_table(bigquery.Table(f"{client.project}.relaxed.{name}", fields))
 
 
+@pytest.mark.long
 def test_what_is_required_there_and_nullable_here_is_relaxed_at_every_depth(
     client: bigquery.Client, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_a_model_that_only_answers_rubbish_costs_sixty_attempts(calls: int, late
     assert all("different calls in a row" in failure.message for failure in not_asked)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_worked", [False, True])
 def test_calls_wait_for_usable_answers_only_of_a_model_that_has_given_some(has_worked: bool, tmp_path: Path) -> None:
     if has_worked:

@@ -151,6 +151,7 @@ def test_a_text_that_is_refused_fails_alone(tmp_path: Path) -> None:
     assert [TEXTS[40]] in service.requests
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [FailureKind.TIMEOUT, FailureKind.MALFORMED, FailureKind.INVALID])
 def test_a_failed_request_is_made_in_halves(tmp_path: Path, kind: FailureKind) -> None:
     def refuse(texts: list[str], _: int) -> None:

@@ -54,6 +54,7 @@ def tasks(most: int = TASKS) -> Iterator[Task]:
         yield Task(f"t{number}", "keep", b"%9d" % number + bytes(SIZE), (Subject("judged", f"q{number}", 0, (0,)),))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_tasks_are_read_as_others_are_done(lanes: int, clock: VirtualClock, tmp_path: Path) -> None:
     read = 0
@@ -80,6 +81,7 @@ def test_tasks_are_read_as_others_are_done(lanes: int, clock: VirtualClock, tmp_
     assert 60 << 20 <= service.most_open * SIZE <= 64 << 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [1, 63, 64, 65, 70, 80])
 def test_a_second_run_ends_wherever_the_memory_of_its_tasks_is_full(
     number: int, clock: VirtualClock, tmp_path: Path

@@ -160,6 +160,7 @@ def test_queries_that_are_not_found_by_a_service_that_has_answered_keep_no_other
     assert {failure.attempts for failure in failures(outcomes)} == {1}
 
 
+@pytest.mark.long
 def test_answers_that_are_slower_than_refusals_do_not_count_as_missing(tmp_path: Path) -> None:
     async def script(question: str, _: int) -> str | None:
         if int(question[1:]) % 3 == 0:
@@ -183,6 +184,7 @@ def test_a_service_that_is_down_keeps_no_other_one_of_its_pool_from_being_asked(
     assert len(services["down"].begun) <= MOST
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", [FailureKind.NOT_FOUND, FailureKind.PERMISSION, FailureKind.UNAVAILABLE, FailureKind.INVALID]
 )

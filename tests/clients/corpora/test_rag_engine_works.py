@@ -104,6 +104,7 @@ def test_a_create_whose_answer_is_lost_makes_no_second_corpus(lost: int, tmp_pat
     assert there.seen.created == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shows_operations", [True, False])
 def test_files_that_are_skipped_or_fail_are_imported_again_and_no_other(
     shows_operations: bool, tmp_path: Path, clock: VirtualClock

@@ -265,6 +265,7 @@ SPELLED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SPELLED)
 @pytest.mark.parametrize("seldom", [True, *in_campaigns(False)])
 def test_a_run_of_many_blocks_is_read_the_same_however_it_is_spelled(tmp_path: Path, kind: str, seldom: bool) -> None:

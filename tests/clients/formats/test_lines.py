@@ -45,6 +45,7 @@ def test_a_return_before_the_line_feed_is_part_of_the_end(
     assert list(map(repr, reader(plain))) == list(map(repr, reader(returned)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("reader", "content"), FILES)
 @pytest.mark.parametrize("end", ["\r", "\u2028"])
 def test_one_line_that_ends_otherwise_is_refused_past_the_first_block(

@@ -120,6 +120,7 @@ def test_parquet_as_ranx_saves_it(tmp_path: Path) -> None:
     assert rows(read_run, path) == rows(read_qrels, path) == RUN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "is_part"), [("test-00000-of-00004", True), ("test-00000-of-00001", False)])
 def test_one_of_several_files_is_read_with_a_warning(tmp_path: Path, name: str, is_part: bool) -> None:
     qrels = write_table(tmp_path / f"{name}.parquet", {"query_id": ["q"], "doc_id": ["d"], "grade": [1]})
@@ -237,6 +238,7 @@ def plain_problem(content: str, *, is_text: bool) -> bool:
     return state == "quoted"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_text", [False, True])
 @settings(max_examples=examples(500))
 @given(content=lists_up_to(200, st.sampled_from('"",\na')).map("".join), size=st.sampled_from([1, 2, 63, 64, 65, 1000]))

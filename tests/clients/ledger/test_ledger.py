@@ -113,6 +113,7 @@ def test_the_newest_answer_that_reaches_far_enough(
 STEPS = lists_up_to(40, st.tuples(st.sampled_from(["add", "add", "flush", "new"]), st.integers(0, 5)))
 
 
+@pytest.mark.long
 @settings(max_examples=examples(25))
 @given(steps=STEPS)
 def test_whatever_the_order_of_writing_a_dict_says_the_same(

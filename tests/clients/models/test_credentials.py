@@ -28,6 +28,7 @@ def models(openai: Standin, gemini: Standin, monkeypatch: pytest.MonkeyPatch) ->
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["openai", "gemini"])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(
@@ -60,6 +61,7 @@ def test_a_key_that_is_echoed_is_hidden_in_answers(models: dict[str, ModelParame
     assert (stored["text"], stored["model_version"]) == ("your key is ***.", "m ***")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["openai", "gemini"])
 @pytest.mark.parametrize("before", range(250, 330, 7))
 def test_a_key_that_is_echoed_is_hidden_in_errors_wherever_they_are_cut(

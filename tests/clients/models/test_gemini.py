@@ -103,6 +103,7 @@ OUTCOMES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("fault", "kind", "message"), OUTCOMES, ids=[fault for fault, _, _ in OUTCOMES])
 def test_what_goes_wrong_has_its_kind_after_one_request(
     gemini: Standin, fault: str, kind: FailureKind, message: str

@@ -40,6 +40,7 @@ async def error_of(kind: str, url: str) -> CallError:
     return error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["openai", "gemini"])
 @pytest.mark.parametrize("status", ["407 Proxy Authentication Required", "302 Found", "511 Log in"])
 def test_a_proxy_that_refuses_makes_every_service_unreachable_and_is_named(

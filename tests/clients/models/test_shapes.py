@@ -98,6 +98,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "step", "good"), CASES)
 def test_a_reply_of_any_shape_concerns_its_own_call_only(kind: str, server: Standin, step: str, good: Any) -> None:
     bodies = [*RAW, *(with_value(good, path, odd) for path in paths(good) for odd in ODD)]
@@ -129,6 +130,7 @@ MALFORMED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "body"), MALFORMED)
 def test_a_reply_of_a_wrong_shape_is_malformed(kind: str, server: Standin, body: bytes) -> None:
     (outcome,) = replies(service(kind, server), [prompt_for("answer", body)])

@@ -117,6 +117,7 @@ def test_what_shares_no_word_is_not_returned(
         assert set(doc_ids) == sharing
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 def test_long_queries_do_not_bring_documents_without_their_words(tmp_path: Path, method: str) -> None:
     # The sum over many words rounds differently in every order of adding them.

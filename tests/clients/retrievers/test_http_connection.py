@@ -240,6 +240,7 @@ def test_a_hung_call_ends_at_its_timeout_even_when_bytes_still_trickle() -> None
     assert (error.kind, error.message) == (FailureKind.TIMEOUT, "no complete answer within 0.3 s")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -296,6 +297,7 @@ def test_half_a_character_in_a_text_does_not_stop_the_answer_from_being_kept() -
     assert answer.encode()
 
 
+@pytest.mark.long
 def test_two_hundred_calls_at_once_and_then_on_open_connections() -> None:
     arrived = 0
 

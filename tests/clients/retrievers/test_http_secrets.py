@@ -70,6 +70,7 @@ def test_secrets_arrive_as_they_are_and_are_hidden_in_the_answer() -> None:
     assert leaks(answer) == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("keys")
 @pytest.mark.parametrize("shift", range(0, 220, 20))
 def test_secrets_are_hidden_in_errors_wherever_those_are_cut(shift: int) -> None:

@@ -130,6 +130,7 @@ def test_failed_calls_are_kept_and_bound_the_mean(tmp_path: Path, install: Insta
     assert (unbounded.mean, unbounded.highest) == (1.0, None)
 
 
+@pytest.mark.long
 def test_comparisons_are_over_the_queries_that_both_have(tmp_path: Path, install: Install) -> None:
     install("Echo", PLUGIN)
     results = evaluated(tmp_path, "{type: echo}", "{type: echo, failing: [q2], best: [q1, q3]}")

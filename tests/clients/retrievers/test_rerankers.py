@@ -66,6 +66,7 @@ def test_vertex_is_sent_googles_own_form() -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("fault", "kind_of_failure", "message"),

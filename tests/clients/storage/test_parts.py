@@ -208,6 +208,7 @@ def test_rows_that_come_singly_or_in_thousands_make_full_row_groups_in_their_ord
         assert file.read().equals(rows(0, sum(counts)))
 
 
+@pytest.mark.long
 def test_large_rows_do_not_wait_for_a_full_group(folder: str) -> None:
     large = pa.table([pa.array(["x" * (40 << 20)]), pa.array([1])], SCHEMA)
     part = Part(folder, SCHEMA)

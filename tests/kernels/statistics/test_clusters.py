@@ -113,6 +113,7 @@ UNCLUSTERED = {"equal": 0.75, "uneven": 0.55}
 """Coverage without clusters is below this."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SIZES)
 def test_intervals_over_clusters_hold(shape: str) -> None:
     """300 queries in 30 clusters with a correlation of 0.3."""

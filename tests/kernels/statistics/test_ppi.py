@@ -118,6 +118,7 @@ def test_strata_are_added_by_their_shares_as_in_plain_python() -> None:
     assert result.degrees == pytest.approx(squared**2 / below, abs=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("accuracy", [0.7, 0.85, 0.95])
 @pytest.mark.parametrize("truths", [(0.6, 0.6, 0.6), (0.98, 0.9, 0.8), (0.99, 0.9, 0.4)])
 def test_intervals_over_strata_hold_the_truth(accuracy: float, truths: tuple[float, ...]) -> None:

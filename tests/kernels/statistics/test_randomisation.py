@@ -172,6 +172,7 @@ def test_more_queries_come_near_to_the_exact_p_value(shift: float) -> None:
     assert p_values_of(values)[0] == pytest.approx(expected, abs=tolerance)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [40, 100, 225, 500])
 def test_sampled_p_values_agree_with_scipy(count: int) -> None:
     rng = np.random.default_rng([12, count])

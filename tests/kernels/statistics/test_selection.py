@@ -181,6 +181,7 @@ def plainly_may_be_best(sample: Sample, n: int) -> list[bool]:
     return [is_kept(i) for i in range(len(sample.means))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [4, 40])
 def test_the_subset_is_that_of_plain_python(count: int) -> None:
     for seed in range(40):

@@ -7,6 +7,7 @@ from support.cli import rankbeam
 from support.inputs import qrels_table, trec_qrels, trec_run, write, write_table
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["trec", "parquet"])
 @pytest.mark.parametrize(
     ("arguments", "grade", "metric"),

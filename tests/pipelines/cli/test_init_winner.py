@@ -84,6 +84,7 @@ def test_every_configuration_becomes_an_experiment_with_its_identity_and_the_bes
     assert rankbeam("init", "x.yaml", "--winner", "out", "--experiment-name", "sweep").exit_code == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("decide_by", "name"), [(None, "many"), ("P@1", "few")])
 def test_the_best_is_decided_by_the_metric_of_the_experiment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decide_by: str | None, name: str

@@ -62,6 +62,7 @@ def test_help_is_done_too(arguments: list[str]) -> None:
     assert outcome.stdout.endswith("\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [["score", "no-such-qrels", "a.run"], ["scroe"]])
 def test_input_that_is_refused(arguments: list[str]) -> None:
     outcome = run(arguments)
@@ -83,6 +84,7 @@ def test_output_to_a_file_is_complete(files: tuple[str, str], tmp_path: Path) ->
     assert values == expected | {("all", "RR"): 0.5, ("all", "P@1"): 0.5}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["batch", "list", "--help"]])
 def test_output_to_a_full_disk_is_one_message(arguments: list[str]) -> None:

@@ -109,6 +109,7 @@ def test_unknown_providers_are_refused_with_their_line(tmp_path: Path, name: str
     assert f"experiment.yaml:{line}: judge.service: services: has no {name!r}; {advice}" in done.stderr
 
 
+@pytest.mark.long
 def test_a_missing_key_ends_the_run_before_any_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     path = write_experiment(tmp_path, {"type": "extractive"}, {}, judge={"service": "openai:m"}, quotas={})

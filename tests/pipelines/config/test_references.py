@@ -72,6 +72,7 @@ def test_every_string_of_the_schema_may_hold_a_reference(monkeypatch: pytest.Mon
         assert (REFERENCE in json.dumps(located.value)) == own(document), document
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bad", [OF_MANAGER, "${env:MY_API_KEY}", "${env:RB_UNSET}", "${RB_VALUE}"])
 def test_no_string_of_the_schema_stays_literal(bad: str) -> None:
     schema = experiment_schema()

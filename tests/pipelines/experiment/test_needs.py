@@ -81,6 +81,7 @@ MISTAKES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("old", "new", "expected"), MISTAKES)
 def test_a_mistake(folder: Path, old: str, new: str, expected: str) -> None:
     assert old in TEXT

@@ -108,6 +108,7 @@ def test_one_document_makes_questions_of_one_text_and_says_so(tmp_path: Path) ->
     assert (missing["type"], missing["missing"]) == ("multi_hop", 1)
 
 
+@pytest.mark.long
 def test_a_folder_of_markdown_and_a_table_of_chunks_are_documents(tmp_path: Path) -> None:
     rows = documents(4)
     for row in rows:

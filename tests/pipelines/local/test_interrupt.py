@@ -92,6 +92,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.long
 def test_the_end_of_a_terminal_counts_once_and_its_output_is_discarded() -> None:
     terminal, its_end = os.openpty()
     os.close(terminal)
@@ -112,6 +113,7 @@ with messages():
 """
 
 
+@pytest.mark.long
 def test_an_interrupt_that_a_library_turns_into_its_own_error_is_an_interrupt() -> None:
     done = subprocess.run([sys.executable, "-c", IN_DUCKDB], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "rankbeam: interrupted\n")

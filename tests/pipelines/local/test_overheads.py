@@ -86,6 +86,7 @@ def test_samples_are_frequent_in_the_block_and_usual_after_it() -> None:
     assert period_ms() == usual == statesampler.DEFAULT_SAMPLING_PERIOD_MS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [False, True])
 def test_only_a_process_of_the_command_line_leaves_its_modules_out_of_collections(
     command: bool, monkeypatch: pytest.MonkeyPatch
@@ -144,6 +145,7 @@ print(type(FileSystems.get_filesystem("gs://bucket/file")).__name__)
 """
 
 
+@pytest.mark.long
 def test_a_path_on_cloud_storage_loads_the_client_that_beam_was_imported_without() -> None:
     environment = {**os.environ, "STORAGE_EMULATOR_HOST": "http://127.0.0.1:9"}
     done = subprocess.run([sys.executable, "-c", CLOUD], env=environment, capture_output=True, text=True)

@@ -33,6 +33,7 @@ def axes(page: Page) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", [0.0, 0.05, SECOND_OF_TWO, 0.5, 1.0, 5e-324, 12_000.0, math.nan])
 @pytest.mark.parametrize("half_width", [0.0, 0.01])
 @pytest.mark.parametrize(("queries", "configurations", "metrics"), [(1, 1, 1), (30, 3, 2)])

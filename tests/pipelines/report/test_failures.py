@@ -45,6 +45,7 @@ def test_failures_stand_with_what_is_reranked_and_with_fusions_of_it(
     entry_points_of.cache_clear()
 
 
+@pytest.mark.long
 def test_judged_values_stand_with_their_own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
     with serve("openai", faults=Faults(rate=1.0, kinds=("internal",))) as server:

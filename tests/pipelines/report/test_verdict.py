@@ -57,6 +57,7 @@ GATES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("gates", "end"), GATES)
 def test_only_gates_say_whether_to_ship(gates: list[dict[str, Any]], end: str, tmp_path: Path) -> None:
     old, new = found_at(tmp_path, "old", 2), found_at(tmp_path, "new", 1)
@@ -75,6 +76,7 @@ def test_a_baseline_that_is_best_is_kept(tmp_path: Path) -> None:
     assert (won.value, won.note) == ("39 : 0", "queries, new against old; 1 tied")
 
 
+@pytest.mark.long
 def test_fewer_steps_are_better_wherever_a_configuration_is_called_the_best(tmp_path: Path) -> None:
     write(tmp_path / "queries.jsonl", "".join(f'{{"_id": "{query}", "text": "?"}}\n' for query in QUERIES))
     for name, calls in (("long", 3), ("short", 1)):
@@ -151,6 +153,7 @@ UNDECIDED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("names", "queries", "reason"), UNDECIDED)
 def test_a_decision_that_is_not_possible_has_its_reason(
     names: list[str], queries: list[str], reason: str, tmp_path: Path

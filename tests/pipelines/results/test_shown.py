@@ -47,6 +47,7 @@ def test_a_run_with_few_rows_is_read_whole(run: Results) -> None:
     assert left_out(run.output) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("parts", "read"), [(0, 1), (1, 1), (2, 2)])
 def test_of_a_large_table_whole_files_are_read(run: Results, parts: int, read: int) -> None:
     some = sample_rows(run, most(run, parts))

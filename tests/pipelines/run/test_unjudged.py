@@ -24,6 +24,7 @@ def experiment(folder: Path, metrics: list[str]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_bounds_stand_beside_the_share_of_judged_documents(tmp_path: Path) -> None:
     results = run_experiment(tmp_path, experiment(tmp_path, ["P@2", "RR", "Judged@2", "Bpref"]))
     rows = {metric: row for (_, _, metric), row in results.means.items()}
@@ -42,6 +43,7 @@ def test_bounds_stand_beside_the_share_of_judged_documents(tmp_path: Path) -> No
     assert "0.2500 to 0.7500" in page
 
 
+@pytest.mark.long
 def test_without_the_share_there_are_no_bounds(tmp_path: Path) -> None:
     results = run_experiment(tmp_path, experiment(tmp_path, ["P@2"]))
     assert {row.unjudged_highest for row in results.means.values()} == {None}

@@ -169,6 +169,7 @@ def test_the_level_is_that_of_the_confidence(tmp_path: Path) -> None:
     assert "$p \\le 0.01$" in show.as_latex(results)
 
 
+@pytest.mark.long
 def test_more_configurations_than_letters(tmp_path: Path) -> None:
     run = evaluated(tmp_path, ["strong"], 28, grid={"top_k": list(range(1, 29))}, metrics=["RR@10", "NumRet"])
     names = [row["name"] for row in run.leaderboard()]

@@ -197,6 +197,7 @@ def test_any_order_and_any_tree_give_the_same_state(
     assert left == [whole]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(50))
 @given(parts=runs())
 def test_the_result_is_that_of_all_queries_together(parts: list[ScoredPartition]) -> None:

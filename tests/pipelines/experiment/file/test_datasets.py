@@ -164,6 +164,7 @@ def test_a_collection_of_ir_datasets_is_written_once(listed: str, tmp_path: Path
     assert "fetching" not in run(tmp_path, {"ir_datasets": listed}).stderr
 
 
+@pytest.mark.long
 def test_documents_are_written_only_where_they_are_read(listed: str, tmp_path: Path) -> None:
     path = write(tmp_path / "run", "q0 Q0 d0 1 2 t\nq1 Q0 d0 1 2 t\nq1 Q0 d2 2 1 t\n")
     assert mean(run(tmp_path, {"ir_datasets": listed}, {"type": "run_file", "path": path})) == (0.75, 2)

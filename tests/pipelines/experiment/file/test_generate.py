@@ -209,6 +209,7 @@ MISTAKES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "expected"), MISTAKES)
 def test_a_mistake(folder: Path, text: str, expected: str) -> None:
     (problem,) = problems(folder, text)
