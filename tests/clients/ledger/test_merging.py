@@ -154,6 +154,25 @@ def test_what_is_cleared_during_a_merge_does_not_come_back(folder: str) -> None:
     assert store.parts_in(folder) == []
 
 
+@pytest.mark.parametrize("service", [None, "judge"])
+def test_what_a_merge_moves_while_the_ledger_is_cleared_is_cleared_too(
+    folder: str, service: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for night in range(4):
+        written(folder, replace(entry(night), service="judge"))
+    parts_in = store.parts_in
+
+    def merged_when_listed(folder: str) -> list[StoredFile]:
+        monkeypatch.setattr(store, "parts_in", parts_in)
+        parts = parts_in(folder)
+        merging.run_to_end(merging.merge(folder, parts))
+        return parts
+
+    monkeypatch.setattr(store, "parts_in", merged_when_listed)
+    assert clear(folder, service=service).answers == 4
+    assert keys_found(folder, 4) == set()
+
+
 def test_two_merges_and_a_reader_at_once(tmp_path: Path) -> None:
     folder, done, missed = str(tmp_path), threading.Event(), []
     for night in range(12):

@@ -124,20 +124,30 @@ class ClearResult:
     answers: int
     bytes: int  # bytes by which the parts shrank
 
+    def __add__(self, other: "ClearResult") -> "ClearResult":
+        return ClearResult(self.files + other.files, self.answers + other.answers, self.bytes + other.bytes)
+
 
 def clear(folder: str, older_than: timedelta | None = None, service: str | None = None) -> ClearResult:
     """Remove the content of a ledger, or only the answers of one service. Other programs' files stay."""
     adopt_journals(folder)
-    limit = None if older_than is None else datetime.now(UTC) - older_than
-    cleared = [_clear_part(folder, part, limit, service) for part in store.parts_in(folder)]
+    begin = datetime.now(UTC)
+    limit = None if older_than is None else begin - older_than
     if service is None:
         _clear_uses(folder, limit)
-    files, answers, count = (sum(amounts) for amounts in zip((0, 0, 0), *cleared, strict=True))
-    return ClearResult(files, answers, count)
+    cleared, passed = ClearResult(0, 0, 0), set[StoredFile]()
+    while parts := [part for part in store.parts_in(folder) if part not in passed]:
+        passed.update(parts)
+        results = [_clear_part(folder, part, limit, service) for part in parts]
+        cleared = sum(filter(None, results), cleared)
+        if not any(result is None or result.files for result in results):
+            break
+        limit = limit or begin  # again for rows that a merge has moved, without new answers of a run at work
+    return cleared
 
 
-def _clear_part(folder: str, part: StoredFile, limit: datetime | None, service: str | None) -> tuple[int, int, int]:
-    """Clear a part; returns the number of files, answers and bytes that were removed."""
+def _clear_part(folder: str, part: StoredFile, limit: datetime | None, service: str | None) -> ClearResult | None:
+    """Clear a part; None if it was deleted meanwhile: a merge may have moved its rows to another part."""
     keep, answers, any_left, is_partial = Encoder(), 0, False, limit is not None or service is not None
     try:
         with PartReader(part.path) as reader:
@@ -148,21 +158,23 @@ def _clear_part(folder: str, part: StoredFile, limit: datetime | None, service: 
                 keep.add(others)
                 answers += rows.num_rows - others.num_rows
                 any_left = any_left or others.num_rows > 0
-    except (PartVanished, ForeignPart):
-        return 0, 0, 0
+    except PartVanished:
+        return None
+    except ForeignPart:
+        return ClearResult(0, 0, 0)
     except PartError:
         if is_partial:
-            return 0, 0, 0
+            return ClearResult(0, 0, 0)
     if not answers and (any_left or is_partial):
-        return 0, 0, 0
+        return ClearResult(0, 0, 0)
     smaller = store.put(folder, keep.finish()) if any_left else None
     if whole_files.delete(part.path):
-        return 1, answers, part.bytes - (0 if smaller is None else smaller.bytes)
+        return ClearResult(1, answers, part.bytes - (0 if smaller is None else smaller.bytes))
     if smaller is not None:
         whole_files.delete(smaller.path)
     if files.exists(part.path):
         raise InputError("cannot be deleted; its answers stay. Grant permission to delete files", path=part.path)
-    return 0, 0, 0  # merged meanwhile, with the rows to remove
+    return None
 
 
 def _others(rows: pa.Table, limit: datetime | None, service: str | None) -> pa.Table:
