@@ -156,8 +156,8 @@ def holes(named: NamedRun, grades: str | None, audit: int, wide: bool) -> None:
 def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
     """Make judgements from the clicks in FILE: thresholds that you set turn the share of clicks into grades.
 
-    FILE is CSV, Parquet, a BigQuery table, or - for standard input, with the columns query_id, doc_id, clicks and
-    impressions. Rows with the same query and document are added up. No file is overwritten.
+    FILE is CSV, Parquet, Arrow, a BigQuery table, or - for standard input, with the columns query_id, doc_id, clicks
+    and impressions. Rows with the same query and document are added up. No file is overwritten.
 
     \b
     Example:
@@ -165,6 +165,7 @@ def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
     """
     thresholds = _thresholds(grades)
     with with_standard_input((clicks_file,)) as (clicks_file,):
+        from rankbeam.transforms.clients.formats import sources
         from rankbeam.transforms.clients.formats.clicks import grades_of
         from rankbeam.transforms.clients.storage import files
         from rankbeam.transforms.records.errors import InputError, pluralize
@@ -178,6 +179,8 @@ def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
             click.echo(f"  grade {grade} (from {low:g} of impressions): {number:,}")
         if judgements.too_few:
             click.echo(f"  left out, with fewer than {least:,} impressions: {judgements.too_few:,}")
+        for _, warning in sources.missing_parts(sources.expand(clicks_file)):
+            warn(warning)
         warn(_POSITION_BIAS)
 
 

@@ -23,11 +23,10 @@ from rankbeam.transforms.clients.formats.replay import configs_until
 from rankbeam.transforms.clients.formats.syntax import json_lines, tables
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
-from rankbeam.transforms.clients.storage.matching import missing_parts
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of, problem_of_turn
-from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize, shortened
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.slices import attributes_of
@@ -35,7 +34,6 @@ from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
 
 _MOST_RECOGNISED = 100
-_MOST_LISTED = 200  # characters
 _FILES_OF_COLUMNS = {
     Format.PARQUET: (tables.check_parquet, tables.parquet_has_rows),
     Format.ARROW: (tables.check_arrow, tables.arrow_has_rows),
@@ -294,9 +292,7 @@ def _wrong_inputs(file: ExperimentFile, planned: Sequence[PlannedSource]) -> Ite
             paths = sources.expand(file.located.below(pattern)) if pattern else []
             if paths and role is not None:
                 check(paths, role)
-            for name, missing in missing_parts(dict.fromkeys(map(sources.shown, paths))).items():
-                listed = shortened(", ".join(missing), _MOST_LISTED)
-                parts[name] = f"{name} is one of several files, and others are not read: {listed}"
+            parts |= dict(sources.missing_parts(paths))
         except InputError as error:
             yield file.located.error(place, str(error))
     file.located.notes.extend(parts.values())

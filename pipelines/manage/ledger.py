@@ -11,9 +11,9 @@ from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table, bytes_text
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.merging import CompactionResult
 from rankbeam.transforms.clients.ledger.merging import compact as merge_parts
-from rankbeam.transforms.clients.ledger.survey import ClearResult, LedgerSurvey, clear, survey
+from rankbeam.transforms.clients.ledger.survey import ClearResult, LedgerSurvey, clear, services_in, survey
 from rankbeam.transforms.clients.storage import files, gcs
-from rankbeam.transforms.records.errors import InputError, json_text, pluralize
+from rankbeam.transforms.records.errors import InputError, did_you_mean, json_text, pluralize
 
 _NAME = "ledger"
 _SPANS = (("year", 31_536_000), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
@@ -108,7 +108,11 @@ def _clear_ledger(folder: str, older_than_days: float | None, service: str | Non
 
 def _cleared_text(folder: str, cleared: ClearResult, service: str | None) -> str:
     if not cleared.files:
-        return f"{folder}: nothing to clear" if service is None else f"{folder}: no answer of {service!r} to clear"
+        known = [] if service is None else services_in(folder)
+        hint = f"; {did_you_mean(service or '', known)}" if known and service not in known else ""
+        return (
+            f"{folder}: nothing to clear" if service is None else f"{folder}: no answer of {service!r} to clear{hint}"
+        )
     answers = pluralize(cleared.answers, "answer")
     answers += f", {bytes_text(cleared.bytes)} in {pluralize(cleared.files, 'file')}"
     return f"{folder}: cleared {answers}"

@@ -33,6 +33,12 @@ def csv_of(rows: list[Row]) -> str:
     return "\n".join([",".join(NAMES), *(",".join(map(str, row)) for row in rows)]) + "\n"
 
 
+def test_missing_parts_of_a_table_of_clicks_are_a_warning(tmp_path: Path) -> None:
+    path = write(tmp_path / "clicks-00000-of-00002.csv", csv_of([("q1", "d1", 5, 30)]))
+    result = rankbeam("clicks", path, "--grades", "0.1", "--output", str(tmp_path / "qrels.tsv"))
+    assert (result.status, "others are not read: clicks-00001-of-00002.csv" in result.stderr) == (0, True)
+
+
 @given(rows_of_clicks, st.integers(1, 40))
 def test_grades_are_those_of_plain_python(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], least: int

@@ -123,6 +123,15 @@ def test_a_refused_deletion_leaves_no_second_copy_of_the_other_answers() -> None
         assert survey(f"{name}/ledger").answers == 2
 
 
+def test_a_service_without_answers_is_not_cleared_and_those_with_answers_are_named(tmp_path: Path) -> None:
+    writer = Ledger(str(tmp_path)).writer()
+    writer.add(LedgerEntry("a", SearchDepth(1), '"x"', 1, 90.0, NOW, service="judge"))
+    writer.close()
+    text = run(str(tmp_path), True, None, "table", service="jugde")
+    assert text.endswith("no answer of 'jugde' to clear; did you mean 'judge'?")
+    assert "cleared 1 answer" in run(str(tmp_path), True, None, "table", service="judge")
+
+
 def test_a_run_without_remote_calls_has_no_ledger(tmp_path: Path) -> None:
     assert "holds no finished calls" in run(str(tmp_path), False, None, "table")
     assert "nothing to clear" in run(str(tmp_path), True, None, "table")

@@ -1,9 +1,14 @@
 """Paths of an experiment: files, a file of cases, or a BigQuery table, which counts as one file."""
 
+from collections.abc import Iterable, Iterator
+
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of, is_cases
 from rankbeam.transforms.clients.local_folders import source_of
 from rankbeam.transforms.clients.storage import matching
+from rankbeam.transforms.records.errors import shortened
+
+_MOST_LISTED = 200  # characters
 
 
 def expand(pattern: str) -> list[str]:
@@ -30,3 +35,10 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
 def shown(path: str) -> str:
     """The name of a path in messages; a file's path is unchanged, but a folder of documents keeps its own name."""
     return str(TableSource.parse(path)) if is_table(path) else source_of(file_of(path))
+
+
+def missing_parts(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Warnings about parts that are not among the paths, each with the name of one that is."""
+    for name, missing in matching.missing_parts(dict.fromkeys(map(shown, paths))).items():
+        listed = shortened(", ".join(missing), _MOST_LISTED)
+        yield name, f"{name} is one of several files, and others are not read: {listed}"

@@ -1,5 +1,6 @@
 """Survey a ledger's size, age, use and damage, for people; clear it, wholly or in part."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -175,6 +176,17 @@ def _clear_part(folder: str, part: StoredFile, limit: datetime | None, service: 
     if files.exists(part.path):
         raise InputError("cannot be deleted; its answers stay. Grant permission to delete files", path=part.path)
     return None
+
+
+def services_in(folder: str) -> list[str]:
+    """The services that have answers in a ledger; the first release stored no names."""
+    names = set[str | None]()
+    for part in store.parts_in(folder):
+        with suppress(PartError, PartVanished, ForeignPart), PartReader(part.path) as reader:
+            for group in range(reader.groups):
+                rows = reader.rows(group)
+                names.update(rows.column("service").unique().to_pylist() if "service" in rows.column_names else ())
+    return sorted(filter(None, names))
 
 
 def _others(rows: pa.Table, limit: datetime | None, service: str | None) -> pa.Table:
