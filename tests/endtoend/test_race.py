@@ -86,16 +86,17 @@ def test_a_plan_says_what_a_race_may_save(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_plan_of_a_race_counts_no_files_and_shared_calls_once(tmp_path: Path) -> None:
-    with systems("worst") as servers:
+    with systems("best", "worst") as servers:
         url = http(servers["worst"])
         cut = [{"name": f"first {top_k}", "retriever": url, "top_k": top_k} for top_k in (5, 10)]
         assert share(configured(tmp_path, servers, cut)) == "all"
-        mixed = configured(
-            tmp_path, servers, [*run_files(tmp_path, "best"), {"name": "worst", "retriever": url, "top_k": 10}]
-        )
+        two = [*run_files(tmp_path, "best"), {"name": "worst", "retriever": url, "top_k": 10}]
+        mixed = configured(tmp_path, servers, two)
         assert share(mixed) == "25% to 100%"
         evaluated(mixed)
-        assert calls(servers) == {"worst": 0.25 * QUERIES}
+        assert calls(servers) == {"best": 0, "worst": 0.25 * QUERIES}
+        three = [*two, {"name": "best", "retriever": http(servers["best"]), "top_k": 10}]
+        assert share(configured(tmp_path, servers, three)) == "14% to 100%"  # 30 of 60 calls, of 210, are made already
 
 
 @pytest.mark.long
