@@ -5,10 +5,12 @@ from collections import Counter as Tally
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.services import FAST, Echo, WorkerGone, failing, feed, make, run_all, stage, taking, task
+from support.services import FAST, Ask, Echo, WorkerGone, failing, feed, make, run_all, stage, taking, task
 
 from rankbeam.transforms.clients.calls import fanout
 from rankbeam.transforms.clients.calls.admission import LaneStopped
@@ -18,7 +20,7 @@ from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Task
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.errors import FailureKind
+from rankbeam.transforms.records.errors import FailureKind, InputError
 
 QUOTA = Quota(requests_per_minute=6000)
 ONE_A_SECOND = Quota(requests_per_minute=60, concurrent_calls=1)
@@ -91,6 +93,31 @@ def test_a_killed_run_pays_for_no_call_again_that_its_lanes_shared(tmp_path: Pat
     assert len(outcomes) == 300
     assert len(service.begun) - answered <= 45 - 30 + 4
     assert max(Tally(question for question, _ in service.begun[:answered]).values()) == 1
+
+
+def test_a_stored_answer_that_one_of_two_tasks_can_read_is_not_paid_again(tmp_path: Path) -> None:
+    def refuse(_: Any) -> None:
+        raise ValueError
+
+    services = {"echo": Echo(), "strict": Echo(reader=refuse)}
+    tasks = [task("q", "a"), task("q", "b")._replace(name="b", work="strict")]
+    write(tasks[:1], tmp_path)
+    outcomes, _ = run_all(services, [tasks], tmp_path, QUOTA)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["CallAnswer", "FailedTask"]
+    assert not services["echo"].begun
+
+
+def test_an_error_before_the_first_call_ends_the_run(clock: VirtualClock, tmp_path: Path) -> None:
+    class Broken(Ask):
+        def steps(self, item: Any) -> Any:
+            raise InputError(f"no call for {item.payload}")
+
+    service = Echo()
+    broken = replace(stage({"echo": service}), works={"echo": Broken("echo", service)})
+    fan_out = FanOut(broken, Ledger(str(tmp_path)), clock)
+    fan_out.begin(("pool",), 0, feed([task("q")]))
+    with pytest.raises(InputError, match="no call for"):
+        list(islice(fan_out.outcomes(), 100))
 
 
 def test_a_run_whose_answers_are_all_in_the_ledger_waits_for_no_other_run(clock: VirtualClock, tmp_path: Path) -> None:
