@@ -78,6 +78,7 @@ MODULES = [
     "transforms/clients/ledger/merging.py",
     "pipelines/gates/checks.py",
     "pipelines/gates/show.py",
+    "pipelines/gates/table.py",
 ]
 
 

@@ -1,5 +1,6 @@
 """The benchmark itself, on next to nothing: it makes its data, measures, compares and prints. No figure is tested."""
 
+import ast
 import hashlib
 import shlex
 import subprocess
@@ -141,3 +142,17 @@ def test_the_mutants_that_always_run_are_still_in_the_code() -> None:
     assert [entry["what"] for entry in listed["always"] if not (REPOSITORY / entry["test"]).exists()] == []
     texts = {entry["what"]: (REPOSITORY / entry["module"]).read_text(encoding="utf-8") for entry in listed["always"]}
     assert [entry["what"] for entry in listed["always"] if texts[entry["what"]].count(entry["old"]) != 1] == []
+
+
+def test_the_mutants_that_change_nothing_are_still_in_the_code() -> None:
+    """Each names a statement of its module, as Python prints it."""
+    listed = tomllib.loads((REPOSITORY / "tests" / "benchmarks" / "mutants.toml").read_text(encoding="utf-8"))
+    sources = {entry["module"]: (REPOSITORY / entry["module"]).read_text("utf-8") for entry in listed["equivalent"]}
+    statements = {
+        module: {ast.unparse(node).split("\n")[0] for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)}
+        for module, source in sources.items()
+    }
+    gone = [
+        entry for entry in listed["equivalent"] if entry["change"].split("  →  ")[0] not in statements[entry["module"]]
+    ]
+    assert gone == []
