@@ -13,7 +13,9 @@ from support.inputs import (
 from support.readers import Reader, read_corpus, refusal
 
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.syntax.tables import parquet_batches
 from rankbeam.transforms.clients.formats.texts import read_queries
+from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 GOOD = {"query_id": ["a", "b", "c"], "doc_id": ["d", "e", "f"], "grade": [1.0, 0.0, 2.0], "score": [1.0, 0.0, 2.0]}
@@ -40,6 +42,13 @@ def test_rows_are_counted_past_the_first_batch(tmp_path: Path) -> None:
     scores[199_998] = np.nan
     path = write_table(tmp_path / "run.parquet", {"query_id": ids, "doc_id": ids, "score": scores})
     assert refusal(read_run, path).line == 199_999
+
+
+def test_batches_stay_small_if_a_dictionary_repeats_a_long_value(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "texts.parquet", {"text": ["x" * 10_000] * 6000})  # 60 MB, in a file of a few KB
+    with open_file(path) as file:
+        sizes = [batch.get_total_buffer_size() for batch in parquet_batches(path, file)]
+    assert max(sizes) <= 17 << 20
 
 
 @pytest.mark.parametrize("reader", [read_queries, read_corpus])

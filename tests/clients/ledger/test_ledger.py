@@ -357,8 +357,9 @@ def test_clearing_what_is_old(folder: str) -> None:
     now = datetime.now(UTC)
     written(folder, replace(entry(1), finished_at=now - timedelta(days=9)))
     written(folder, replace(entry(2), finished_at=now - timedelta(days=9)), replace(entry(3), finished_at=now))
+    before = survey(folder).bytes
     cleared = clear(folder, timedelta(days=5))
-    assert (cleared.files, cleared.answers) == (2, 2)
+    assert (cleared.files, cleared.answers, cleared.bytes) == (2, 2, before - survey(folder).bytes)
     assert set(matches(folder, "key1", "key2", "key3")) == {"key3"}
     assert clear(folder, timedelta(days=5)).files == 0
 
