@@ -107,12 +107,12 @@ def _clear_ledger(folder: str, older_than_days: float | None, service: str | Non
 
 
 def _cleared_text(folder: str, cleared: ClearResult, service: str | None) -> str:
+    if not cleared.files and service is not None:
+        known = services_in(folder)
+        hint = f"; {did_you_mean(service, known)}" if known and service not in known else ""
+        return f"{folder}: no answer of {service!r} to clear{hint}"
     if not cleared.files:
-        known = [] if service is None else services_in(folder)
-        hint = f"; {did_you_mean(service or '', known)}" if known and service not in known else ""
-        return (
-            f"{folder}: nothing to clear" if service is None else f"{folder}: no answer of {service!r} to clear{hint}"
-        )
+        return f"{folder}: nothing to clear"
     answers = pluralize(cleared.answers, "answer")
     answers += f", {bytes_text(cleared.bytes)} in {pluralize(cleared.files, 'file')}"
     return f"{folder}: cleared {answers}"
