@@ -179,7 +179,7 @@ def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
             click.echo(f"  grade {grade} (from {low:g} of impressions): {number:,}")
         if judgements.too_few:
             click.echo(f"  left out, with fewer than {least:,} impressions: {judgements.too_few:,}")
-        for _, warning in sources.missing_parts(sources.expand(clicks_file)):
+        for warning in sources.part_warnings(sources.expand(clicks_file)):
             warn(warning)
         warn(_POSITION_BIAS)
 

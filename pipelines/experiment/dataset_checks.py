@@ -283,7 +283,7 @@ def _wrong_inputs(file: ExperimentFile, planned: Sequence[PlannedSource]) -> Ite
     ]
     if model.dataset.answers is not None:
         inputs.append((("dataset", "answers", "path"), "answers", model.dataset.answers.path))
-    parts: dict[str, str] = {}
+    notes: dict[str, None] = {}  # one file may have several roles
     for retriever in (source.retriever for source in planned):
         named = retriever.parameters.inputs()
         inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in named.items()]
@@ -292,10 +292,10 @@ def _wrong_inputs(file: ExperimentFile, planned: Sequence[PlannedSource]) -> Ite
             paths = sources.expand(file.located.below(pattern)) if pattern else []
             if paths and role is not None:
                 check(paths, role)
-            parts |= dict(sources.missing_parts(paths))
+            notes |= dict.fromkeys(sources.part_warnings(paths))
         except InputError as error:
             yield file.located.error(place, str(error))
-    file.located.notes.extend(parts.values())
+    file.located.notes.extend(notes)
 
 
 def check(paths: Sequence[str], role: str) -> None:

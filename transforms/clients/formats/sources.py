@@ -37,8 +37,8 @@ def shown(path: str) -> str:
     return str(TableSource.parse(path)) if is_table(path) else source_of(file_of(path))
 
 
-def missing_parts(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Warnings about parts that are not among the paths, each with the name of one that is."""
+def part_warnings(paths: Iterable[str]) -> Iterator[str]:
+    """Warnings about files of which only some parts are among the paths."""
     for name, missing in matching.missing_parts(dict.fromkeys(map(shown, paths))).items():
         listed = shortened(", ".join(missing), _MOST_LISTED)
-        yield name, f"{name} is one of several files, and others are not read: {listed}"
+        yield f"{name} is one of several files, and others are not read: {listed}"

@@ -184,8 +184,7 @@ def services_in(folder: str) -> list[str]:
     for part in store.parts_in(folder):
         with suppress(PartError, PartVanished, ForeignPart), PartReader(part.path) as reader:
             for group in range(reader.groups):
-                rows = reader.rows(group)
-                names.update(rows.column("service").unique().to_pylist() if "service" in rows.column_names else ())
+                names.update(*(column.to_pylist() for column in reader.rows(group, ["service"]).columns))
     return sorted(filter(None, names))
 
 
