@@ -206,6 +206,17 @@ def test_a_value_of_more_than_64_mib_is_refused_with_its_row(
         assert (error.problem, error.line) == ("column text has a value of more than 64 MiB", 2)
 
 
+@pytest.mark.parametrize("kind", [pa.large_binary(), pa.string_view(), pa.dictionary(pa.int32(), pa.large_string())])
+def test_a_large_value_is_refused_whatever_the_type_of_its_column(tmp_path: Path, kind: pa.DataType) -> None:
+    texts = pa.array(["x", None, "y" * (64 * MIB + 1)])
+    values = texts.cast(pa.large_string()).dictionary_encode() if pa.types.is_dictionary(kind) else texts.cast(kind)
+    table = pa.table({"_id": ["a", "b", "c"], "text": ["x", "y", "z"], "more": values})
+    with pa.ipc.new_file(str(tmp_path / "c.arrow"), table.schema) as opened:
+        opened.write_table(table)
+    error = refusal(read_corpus, str(tmp_path / "c.arrow"))
+    assert (error.problem, error.line) == ("column more has a value of more than 64 MiB", 3)
+
+
 def test_rows_of_more_than_64_mib_are_refused_before_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     pq.write_table(pa.table({"query_id": ["q" * 65 * MIB], "doc_id": ["d"], "score": [1.0]}), path)

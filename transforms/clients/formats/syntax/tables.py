@@ -265,12 +265,19 @@ def _refuse_large(path: str, batch: pa.RecordBatch, rows: int) -> None:
     if batch.get_total_buffer_size() <= files.LONGEST_LINE:
         return
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
-        if _is_text(values.type):
-            large = pc.fill_null(pc.greater(pc.binary_length(values), files.LONGEST_LINE), False)
+        if (lengths := _lengths(values)) is not None:
+            large = pc.fill_null(pc.greater(lengths, files.LONGEST_LINE), False)
             if (row := pc.index(large, True).as_py()) >= 0:
                 problem = f"column {name} has a value of more than {_MOST_MIB} MiB"
                 raise InputError(problem, path=path, line=rows + row + 1)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _lengths(values: pa.Array) -> pa.Array | None:
+    """The bytes of each text; None for other values."""
+    if isinstance(values, pa.DictionaryArray):
+        lengths = _lengths(values.dictionary)
+        return None if lengths is None else lengths.take(values.indices)
+    if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
+        values = values.cast(pa.large_binary())  # Arrow has no lengths of views
+    is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return pc.binary_length(values) if any(test(values.type) for test in is_text) else None
