@@ -18,7 +18,7 @@ from rankbeam.pipelines.experiment.metrics import AnyMetric
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import overlap, replay, sources, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
-from rankbeam.transforms.clients.formats.recognise import ROLES, Format, recognise
+from rankbeam.transforms.clients.formats.recognise import ROLES, TABLES, Format, recognise
 from rankbeam.transforms.clients.formats.replay import configs_until
 from rankbeam.transforms.clients.formats.syntax import json_lines, tables
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
@@ -34,10 +34,6 @@ from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
 
 _MOST_RECOGNISED = 100
-_FILES_OF_COLUMNS = {
-    Format.PARQUET: (tables.check_parquet, tables.parquet_has_rows),
-    Format.ARROW: (tables.check_arrow, tables.arrow_has_rows),
-}  # functions that check the columns of a file, and whether it has rows
 
 
 def refuse_disjoint(experiment: Experiment) -> None:
@@ -304,11 +300,9 @@ def check(paths: Sequence[str], role: str) -> None:
             replay.is_own(path)  # refuses a file that does not hold answers, by its beginning
         return
     formats = [recognise(path, role) for path in paths[:_MOST_RECOGNISED]]
-    if formats[0] is Format.BIGQUERY:
-        tables.check(paths[0], role)
-    elif formats[0] in _FILES_OF_COLUMNS:
-        check_columns, has_rows = _FILES_OF_COLUMNS[formats[0]]
-        check_columns(paths[0], role)  # other files usually belong to the same table, and are checked when read
-        if all(form is formats[0] for form in formats) and not any(map(has_rows, paths)):
+    if formats[0] in TABLES:
+        tables.find_columns(paths[0], role)  # other files usually belong to the same table, and are checked when read
+        is_file = formats[0] is not Format.BIGQUERY
+        if is_file and all(form is formats[0] for form in formats) and not any(map(tables.has_rows, paths)):
             others = "" if len(paths) == 1 else ", and so are the others"
             raise InputError(f"the file is empty{others}; {ROLES[role].expected} expected", path=paths[0])

@@ -160,7 +160,7 @@ def test_partitions_and_wildcards_need_a_query() -> None:
 )
 def test_what_is_no_table_never_reaches_bigquery(name: str) -> None:
     with pytest.raises(InputError, match="is not a BigQuery table"):
-        tables.check(f"bigquery://{name}'", "qrels")
+        tables.find_columns(f"bigquery://{name}'", "qrels")
 
 
 # Rows
@@ -246,7 +246,7 @@ def test_a_view_is_read(dataset: Tables) -> None:
         "CREATE VIEW `%s.judged` AS SELECT query_id AS qid, doc_id, grade * 2 AS grade, 1 AS more FROM `%s.qrels`"
     )
     path = f"bigquery://{dataset.dataset}.judged"
-    tables.check(path, "qrels")
+    tables.find_columns(path, "qrels")
     assert [row["grade"] for row in rows(read_qrels(path))] == [2.0, 0.0, 4.0]
 
 
@@ -304,7 +304,7 @@ def test_a_query_of_another_worker_is_waited_for_and_run_again_if_it_failed_in_p
 def test_a_table_that_lacks_columns_says_which_it_has(dataset: Tables) -> None:
     path = dataset.add("qrels", {"query": ["a"], "docs": ["b"], "value": [1]})
     with pytest.raises(InputError) as caught:
-        tables.check(path, "qrels")
+        tables.find_columns(path, "qrels")
     message = str(caught.value)
     assert message.startswith(f"{path}: no column for doc_id (one of doc_id, corpus-id, ")
     assert "no column for grade (one of grade, relevance, " in message
@@ -315,15 +315,15 @@ def test_a_query_that_lacks_columns_says_which_it_has_without_running(dataset: T
     dataset.add("qrels", QRELS)
     path = query(dataset, "SELECT query_id, doc_id AS dokid, grade FROM `%s.qrels`")
     with pytest.raises(InputError, match=r"did you mean 'dokid'.*the table has: query_id, dokid, grade"):
-        tables.check(path, "qrels")
+        tables.find_columns(path, "qrels")
 
 
 def test_a_missing_table_has_a_neighbour(dataset: Tables) -> None:
     dataset.add("qrels", QRELS)
     with pytest.raises(InputError, match=r"not found: .*did you mean 'qrels'\?"):
-        tables.check(f"bigquery://{dataset.dataset}.qrel", "qrels")
+        tables.find_columns(f"bigquery://{dataset.dataset}.qrel", "qrels")
     with pytest.raises(InputError, match="not found: "):
-        tables.check(f"bigquery://{dataset.dataset}x.qrels", "qrels")
+        tables.find_columns(f"bigquery://{dataset.dataset}x.qrels", "qrels")
 
 
 @pytest.mark.parametrize(("name", "words"), [("query_id", "query_id is null"), ("grade", "grade is null")])
@@ -361,7 +361,7 @@ def test_a_number_that_is_not_finite_is_refused(dataset: Tables) -> None:
 def test_a_query_that_cannot_be_read_is_refused_and_not_run(dataset: Tables, text: str, words: str) -> None:
     left = dataset.add("qrels", QRELS)
     path = query(dataset, text)
-    for attempt in (lambda: tables.check(path, "qrels"), lambda: rows(read_qrels(path))):
+    for attempt in (lambda: tables.find_columns(path, "qrels"), lambda: rows(read_qrels(path))):
         with pytest.raises(InputError, match=words) as caught:
             attempt()
         assert str(caught.value).startswith(shown(path))
@@ -381,7 +381,7 @@ def test_a_query_that_cannot_be_read_is_refused_and_not_run(dataset: Tables, tex
 def test_without_permission_it_names_the_roles(scripted: Scripted, source: TableSource, role: str) -> None:
     scripted.answers.append((403, "Access Denied: Table my-project:a.b"))
     with pytest.raises(InputError) as caught:
-        tables.check(source.path, "qrels")
+        tables.find_columns(source.path, "qrels")
     assert str(caught.value).startswith(f"{source}: permission denied: Access Denied: Table my-project:a.b; {role}")
 
 
@@ -389,7 +389,7 @@ def test_without_permission_it_names_the_roles(scripted: Scripted, source: Table
 def test_without_a_network_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", "http://127.0.0.1:9")
     with pytest.raises(InputError, match=r"BigQuery does not answer: .*is there a network\?"):
-        tables.check("bigquery://my-project.a.b", "qrels")
+        tables.find_columns("bigquery://my-project.a.b", "qrels")
 
 
 def test_without_credentials_it_says_how_to_sign_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,4 +397,4 @@ def test_without_credentials_it_says_how_to_sign_in(tmp_path: Path, monkeypatch:
     with pytest.raises(
         InputError, match=r"bigquery://my-project\.a\.b: no credentials.*gcloud auth application-default"
     ):
-        tables.check("bigquery://my-project.a.b", "qrels")
+        tables.find_columns("bigquery://my-project.a.b", "qrels")

@@ -20,7 +20,6 @@ from rankbeam.transforms.clients.formats.evidence import read_evidence
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.formats.texts import entries_in, read_entries, read_queries
-from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 QRELS = {"query-id": ["q1", "q2"], "corpus-id": ["d1", "d2"], "score": [1, 2]}
@@ -229,5 +228,4 @@ def test_rows_of_more_than_64_mib_are_refused_before_they_are_read(tmp_path: Pat
 def test_rows_of_large_texts_are_read_a_few_at_once(tmp_path: Path) -> None:
     path = str(tmp_path / "c.parquet")
     pq.write_table(pa.table({"_id": ["a"] * 300, "text": [f"{row}" * 50_000 for row in range(100, 400)]}), path)
-    with open_file(path) as file:
-        assert max(batch.num_rows for batch in tables.parquet_batches(path, file)) < 120
+    assert max(batch.num_rows for batch in tables.batches(path)) < 120

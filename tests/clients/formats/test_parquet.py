@@ -13,9 +13,8 @@ from support.inputs import (
 from support.readers import Reader, read_corpus, refusal
 
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
-from rankbeam.transforms.clients.formats.syntax.tables import parquet_batches
+from rankbeam.transforms.clients.formats.syntax.tables import batches
 from rankbeam.transforms.clients.formats.texts import read_queries
-from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 GOOD = {"query_id": ["a", "b", "c"], "doc_id": ["d", "e", "f"], "grade": [1.0, 0.0, 2.0], "score": [1.0, 0.0, 2.0]}
@@ -46,8 +45,7 @@ def test_rows_are_counted_past_the_first_batch(tmp_path: Path) -> None:
 
 def test_batches_stay_small_if_a_dictionary_repeats_a_long_value(tmp_path: Path) -> None:
     path = write_table(tmp_path / "texts.parquet", {"text": ["x" * 10_000] * 6000})  # 60 MB, in a file of a few KB
-    with open_file(path) as file:
-        sizes = [batch.get_total_buffer_size() for batch in parquet_batches(path, file)]
+    sizes = [batch.get_total_buffer_size() for batch in batches(path)]
     assert max(sizes) <= 17 << 20
 
 

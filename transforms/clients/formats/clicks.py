@@ -54,18 +54,12 @@ def grades_of(pattern: str, thresholds: Sequence[float], least: int) -> ClickGra
 
 
 def _checked_batches(path: str) -> Iterator[pa.RecordBatch]:
-    for batch in _read_counts(path):
+    read = delimited.read if recognise(path, ROLE) is Format.SEPARATED else tables.read_rows
+    for batch in read(path, ROLE, with_line(COUNTS)):
         clicks, impressions = (batch[name].to_numpy() for name in ("clicks", "impressions"))
         _refuse(path, batch, clicks < 0, "has a negative number of clicks")
         _refuse(path, batch, clicks > impressions, "has more clicks than impressions")
         yield batch
-
-
-def _read_counts(path: str) -> Iterator[pa.RecordBatch]:
-    form, schema = recognise(path, ROLE), with_line(COUNTS)
-    if form is Format.PARQUET:
-        return tables.read_parquet(path, ROLE, schema)
-    return (delimited.read if form is Format.SEPARATED else tables.read_rows)(path, ROLE, schema)
 
 
 def _refuse(path: str, batch: pa.RecordBatch, is_wrong: BoolArray, problem: str) -> None:

@@ -105,16 +105,7 @@ def _entries(path: str) -> Iterator[tuple[int, _Evidence]]:
         for line, text in json_lines.numbered_lines(path):
             yield line, json_lines.parse_model(path, line, text, _Evidence)
         return
-    rows = tables.read_parquet_values(path, ROLE) if form is Format.PARQUET else _rows_of_table(path)
-    for row, values in rows:
-        is_given = {name: value for name, value in values.items() if value is not None}  # null means no value
-        yield row, json_lines.validate_model(shown(path), row, is_given, _Evidence)
-
-
-def _rows_of_table(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for names, batches in tables.named_batches(path, ROLE):
-        row = 0
-        for batch in batches:
-            for values in tables.plain_rows(shown(path), batch.select(list(names.values())), row):
-                row += 1
-                yield row, {ours: values[theirs] for ours, theirs in names.items()}
+        for row, values in tables.numbered_rows(path, batches):
+            known = {ours: values[theirs] for ours, theirs in names.items() if values[theirs] is not None}
+            yield row, json_lines.validate_model(shown(path), row, known, _Evidence)

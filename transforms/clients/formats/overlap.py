@@ -12,13 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.bigquery import read
-from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import rows, sources, texts
-from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.formats.recognise import TABLES, recognise
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import named_columns, tables
-from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 from rankbeam.transforms.records.errors import InputError
@@ -126,15 +124,9 @@ def _ids(path: str, role: str) -> Iterator[Ids]:
 
 def _columns(path: str, role: str) -> Iterator[pa.Array]:
     """The ids of documents; in formats with columns, no other column is read."""
-    form = recognise(path, role)
-    if form is Format.BIGQUERY:
-        source = TableSource.parse(path)
-        names = [tables.column(source, role, "id")]
-        yield from (tables.with_plain_json(batch, names).column(0) for batch in read.batches(source, names))
-    elif form is Format.PARQUET:
-        with parquet.open_file(path) as file:
-            name = named_columns.find_columns(path, file.schema_arrow.names, role)["id"]
-            yield from (batch.column(0) for batch in file.iter_batches(columns=[name], use_threads=False))
+    if recognise(path, role) in TABLES:
+        for names, batches in tables.named_batches(path, "ids"):
+            yield from (batch[names["id"]] for batch in batches)
     else:
         entries = texts.read_entries(path, role)
         while part := [entry.id for entry in islice(entries, _BATCH_ROWS)]:

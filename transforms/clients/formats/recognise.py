@@ -33,6 +33,9 @@ class Format(StrEnum):
     JSON_ROWS = "JSON lines of judgements or results"
 
 
+TABLES = (Format.BIGQUERY, Format.PARQUET, Format.ARROW)
+"""Formats with named and typed columns, which `tables` reads."""
+
 WHOLE = (Format.NESTED, Format.SEPARATED, Format.JSON_ROWS, Format.ARROW)
 """Formats that cannot be read in parts: one worker reads the whole file."""
 
@@ -61,7 +64,7 @@ def recognise(path: str, name: str) -> Format:
     if is_table(path):
         if not role.has_tables:
             raise InputError(f"is not {role.description}; it is a table")
-        return Format.BIGQUERY  # `tables.check` checks the columns
+        return Format.BIGQUERY  # `tables.find_columns` checks the columns
     head = files.read_head(path, magic=(MAGIC, *tables.ARROW))
     if head == MAGIC or head in tables.ARROW:
         form = Format.PARQUET if head == MAGIC else Format.ARROW

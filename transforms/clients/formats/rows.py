@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.formats import pieces
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.formats.recognise import TABLES, Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import delimited, ids, json_lines, lines, tables
 from rankbeam.transforms.clients.storage import files
@@ -51,7 +51,7 @@ _SUBTOPIC_LINES = text.LineLayout((0, 2, 3), at_least=4, at_most=4, subtopic=1)
 _SUBTOPIC_QRELS = _Kind("subtopic_qrels", columns.SUBTOPIC_QRELS, "grade", _SUBTOPIC_LINES)
 _MS_MARCO = _Kind("run", columns.RUN, "score", text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 _SCORES = "a run of three columns has ranks; scores need TREC's six"
-_WITH_SUBTOPICS = (Format.TREC_QRELS, Format.SEPARATED, Format.PARQUET, Format.ARROW, Format.BIGQUERY)
+_WITH_SUBTOPICS = (Format.TREC_QRELS, Format.SEPARATED, *TABLES)
 _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
@@ -89,10 +89,8 @@ def _read_batches(path: str, kind: _Kind, form: Format, part: range | None = Non
     schema = columns.with_line(kind.schema)
     if form is Format.CASES:
         yield from roles.read_qrels(CaseSource.parse(path))
-    elif form in (Format.BIGQUERY, Format.ARROW):
-        yield from _refuse_infinite(path, kind, tables.read_rows(path, kind.role, schema))
-    elif form is Format.PARQUET:
-        yield from _refuse_infinite(path, kind, tables.read_parquet(path, kind.role, schema, part))
+    elif form in TABLES:
+        yield from _refuse_infinite(path, kind, tables.read_rows(path, kind.role, schema, part))
     elif form is Format.NESTED:
         yield from _refuse_infinite(path, kind, read_nested(path, kind.schema))
     elif form is Format.JSON_ROWS:

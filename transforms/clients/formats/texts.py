@@ -9,10 +9,9 @@ import pyarrow as pa
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.formats.recognise import TABLES, Format, recognise
 from rankbeam.transforms.clients.formats.syntax import delimited, json_lines, lines, named_columns, tables
 from rankbeam.transforms.clients.formats.syntax.ids import as_text, checked_id, json_id
-from rankbeam.transforms.clients.storage import gcs, parquet
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.conversations import HISTORY, problem_of
 from rankbeam.transforms.records.errors import InputError, shortened
@@ -70,13 +69,11 @@ def read_entries(path: str, role: str) -> Iterator[TextEntry]:
     if form is Format.CASES:
         for name, text, attributes, line in roles.read_queries(CaseSource.parse(path)):
             yield TextEntry(name, "", text, attributes, line)
-    elif form is Format.PARQUET:
-        yield from _from_parquet(path)
     elif form is Format.SEPARATED:
         for names, batches in delimited.batches(path, role):
             yield from _from_columns(path, batches, names, delimited.HEADER_LINES)
-    elif form in (Format.BIGQUERY, Format.ARROW):
-        for names, batches in tables.named_batches(path, role):
+    elif form in TABLES:
+        for names, batches in tables.named_batches(path, role, most_rows=_BATCH_ROWS):
             yield from _from_columns(sources.shown(path), batches, names)
     else:
         read = _from_json if form is Format.JSON_LINES else _from_tabs
@@ -153,18 +150,6 @@ def _entry(path: str, name: str, text: str, rest: Mapping[str, Any], line: int) 
         raise InputError(problem, path=path, line=line)
     attributes = {key: as_text(item) for key, item in others.items() if item is not None}
     return TextEntry(name, as_text(rest.get("title")), text, attributes, line)
-
-
-def _from_parquet(path: str) -> Iterator[TextEntry]:
-    with parquet.open_file(path) as file:
-        names = named_columns.find_columns(path, file.schema_arrow.names, "queries")
-        line = 0
-        try:
-            for entry in _from_columns(path, tables.parquet_batches(path, file, most_rows=_BATCH_ROWS), names):
-                line = entry.line
-                yield entry
-        except (pa.ArrowException, OSError, *gcs.errors(path)) as error:
-            raise InputError(f"row group cannot be read ({error})", path=path, line=line + 1) from error
 
 
 def _from_columns(

@@ -12,12 +12,13 @@ from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named_columns, tables
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import delimiter_in
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.clients.storage.parquet import MAGIC, open_file
+from rankbeam.transforms.clients.storage.parquet import MAGIC
 from rankbeam.transforms.records.errors import InputError, shortened
 
 Row = tuple[int, dict[str, Any]]  # the line (in Parquet, the row) from 1, and the object
 
 _SPACE = " \t\r\n"
+_BATCH_ROWS = 1_000
 _LISTS = (
     ("results", "results"),
     ("results",),
@@ -94,12 +95,8 @@ def _refuse_others(path: str, text: str) -> None:
 
 def rows_in(path: str) -> Iterator[Row]:
     shape = shape_of(path)
-    if shape is Shape.TABLE:
-        yield from _in_table(path)
-    elif shape is Shape.PARQUET:
-        yield from _in_parquet(path)
-    elif shape is Shape.ARROW:
-        yield from _in_arrow(path)
+    if shape in (Shape.TABLE, Shape.PARQUET, Shape.ARROW):
+        yield from tables.numbered_rows(path, tables.batches(path, most_rows=_BATCH_ROWS))
     elif shape is Shape.CSV:
         yield from _in_csv(path)
     elif shape is Shape.DOCUMENT:
@@ -115,25 +112,6 @@ def rows_in(path: str) -> Iterator[Row]:
 def list_place(path: str) -> tuple[str, ...]:
     value = json.loads(whole_text(path))
     return () if isinstance(value, list) else _list_in(value) or ()
-
-
-def _in_table(path: str) -> Iterator[Row]:
-    rows = (row for batch in read.batches(TableSource.parse(path), ()) for row in tables.plain(batch))
-    yield from enumerate(rows, start=1)
-
-
-def _in_parquet(path: str) -> Iterator[Row]:
-    with open_file(path) as file:
-        named_columns.refuse_repeated(path, file.schema_arrow.names)
-        yield from tables.parquet_rows(path, file)
-
-
-def _in_arrow(path: str) -> Iterator[Row]:
-    named_columns.refuse_repeated(path, tables.arrow_columns(path))
-    number = 0
-    for batch in tables.arrow_batches(path):
-        yield from enumerate(tables.plain_rows(path, batch, number), start=number + 1)
-        number += batch.num_rows
 
 
 def _refuse_columns(path: str, row: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ COLUMN_NAMES: Mapping[str, ColumnNames] = {
     "run": {**_PAIR, "score": ("score",)},
     "queries": TEXTS,
     "corpus": TEXTS,
+    "ids": {"id": ID_NAMES},
     "evidence": {**_PAIR, "start": ("start",), "end": ("end",), "quote": ("quote",)},
 }  # the columns that a table must have, by role
 OPTIONAL: Mapping[str, ColumnNames] = {"evidence": {"group": ("group",), "grade": GRADE_NAMES}}

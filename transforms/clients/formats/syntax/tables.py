@@ -5,7 +5,7 @@ As in BigQuery, the case of a table's column names is ignored.
 
 import contextlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.syntax import lines, named_columns
 from rankbeam.transforms.clients.storage import files, gcs
-from rankbeam.transforms.clients.storage.parquet import open_file
+from rankbeam.transforms.clients.storage.parquet import MAGIC, open_file
 from rankbeam.transforms.records.errors import InputError
 
 _ARROW_FILE = b"ARROW1"
@@ -30,64 +30,116 @@ _SAMPLE_ROWS, _FIRST_ROWS = 1 << 10, 16
 _MOST_MIB = files.LONGEST_LINE >> 20
 
 
-def check(path: str, role: str) -> None:
-    """Refuse a table without the columns of its role; no rows are read."""
-    source = TableSource.parse(path)
-    _find_columns(source, read.describe(source).columns, role)
+def find_columns(path: str, role: str) -> dict[str, str]:
+    """The table's names of a role's columns, by our names; no rows are read."""
+    return _find_columns(path, _column_names(path), role)
 
 
-def attributes_of_queries(path: str) -> set[str] | None:
-    """The columns of a table that are attributes of queries; None if `metadata` may have more."""
-    source = TableSource.parse(path)
-    columns = read.describe(source).columns
-    others = set(columns) - set(_find_columns(source, columns, "queries").values())
-    further = {name for name in others if name.lower() in _TEXTS_MORE}
-    return None if "metadata" in map(str.lower, further) else others - further
+def _find_columns(path: str, columns: Sequence[str], role: str) -> dict[str, str]:
+    return named_columns.find_columns(_shown(path), columns, role, any_case=is_table(path))
 
 
-def streams(path: str, role: str) -> Iterator[str]:
-    """Open a read session; yield the paths of its streams, at least one, which can be read like files."""
-    source = TableSource.parse(path)
-    columns = _selected_columns(source, role) if role in named_columns.COLUMN_NAMES else []
-    yield from (stream.path for stream in read.streams(source, columns))
-
-
-def read_rows(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read a role's columns from an Arrow file, a table, or one of its streams, and cast them to a schema."""
-    for names, batches in named_batches(path, role):
-        yield from named_columns.map_columns(_shown(path), batches, names, schema)
-
-
-def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
-    """The names of a role's columns, by our names, and the batches; yields nothing for a table without batches."""
+def _column_names(path: str) -> Sequence[str]:
     if is_table(path):
-        source = TableSource.parse(path)
-        batches = read.batches(source, [] if source.stream is not None else _selected_columns(source, role))
-    else:
-        batches = arrow_batches(path)
-    if (first := next(batches, None)) is not None:
-        names = named_columns.find_columns(_shown(path), first.schema.names, role, any_case=is_table(path))
-        plain_batches = (with_plain_json(batch, names.values()) for batch in chain([first], batches))
-        yield names, map(_with_known_names, plain_batches)
+        return read.describe(TableSource.parse(path)).columns
+    with open_file(path) if _is_parquet(path) else _open_arrow(path) as file:
+        return list(file.schema_arrow.names if isinstance(file, pq.ParquetFile) else file.schema.names)
 
 
 def _shown(path: str) -> str:
     return str(TableSource.parse(path)) if is_table(path) else path
 
 
-def arrow_batches(path: str) -> Iterator[pa.RecordBatch]:
+def _is_parquet(path: str) -> bool:
+    return files.read_raw(path, len(MAGIC)) == MAGIC
+
+
+def has_rows(path: str) -> bool:
+    """Return whether a Parquet or Arrow file has rows."""
+    if _is_parquet(path):
+        with open_file(path) as file:
+            return bool(file.metadata.num_rows)
+    return any(batch.num_rows for batch in _arrow_batches(path, None))
+
+
+def attributes_of_queries(path: str) -> set[str] | None:
+    """The columns of a table that are attributes of queries; None if `metadata` may have more."""
+    columns = _column_names(path)
+    others = set(columns) - set(_find_columns(path, columns, "queries").values())
+    further = {name for name in others if name.lower() in _TEXTS_MORE}
+    return None if "metadata" in map(str.lower, further) else others - further
+
+
+def streams(path: str, role: str) -> Iterator[str]:
+    """Open a read session; yield the paths of its streams, at least one, which can be read like files."""
+    columns = _selected_columns(path, _column_names(path), role) if role in named_columns.COLUMN_NAMES else None
+    yield from (stream.path for stream in read.streams(TableSource.parse(path), columns or []))
+
+
+def _selected_columns(path: str, columns: Sequence[str], role: str | None) -> list[str] | None:
+    """The columns to read; None for all: without a role, and for texts, whose other columns are attributes."""
+    if role is None:
+        named_columns.refuse_repeated(path, columns)
+        return None
+    names = _find_columns(path, columns, role)
+    return None if named_columns.COLUMN_NAMES[role] is named_columns.TEXTS else list(names.values())
+
+
+def read_rows(path: str, role: str, schema: pa.Schema, groups: range | None = None) -> Iterator[pa.RecordBatch]:
+    """Read a role's columns from a table, one of its streams, or a file, and cast them to a schema."""
+    for names, rows in named_batches(path, role, groups):
+        yield from named_columns.map_columns(_shown(path), rows, names, schema)
+
+
+def named_batches(
+    path: str, role: str, groups: range | None = None, most_rows: int = _BATCH_ROWS
+) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
+    """The names of a role's columns, by our names, and the batches; yields nothing for a table without batches."""
+    rows = batches(path, role, groups, most_rows)
+    if (first := next(rows, None)) is not None:
+        names = _find_columns(path, first.schema.names, role)
+        yield names, (with_plain_json(batch, names.values()) for batch in chain([first], rows))
+
+
+def batches(
+    path: str, role: str | None = None, groups: range | None = None, most_rows: int = _BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a table, an Arrow file, or row groups of a Parquet file, with the columns of a role or all."""
+    if is_table(path):
+        source = TableSource.parse(path)
+        is_whole = role is not None and source.stream is None
+        columns = _selected_columns(path, _column_names(path), role) if is_whole else None
+        rows = read.batches(source, columns or [])
+    elif _is_parquet(path):
+        yield from _parquet_batches(path, role, groups, most_rows)
+        return
+    else:
+        rows = _arrow_batches(path, role)
+    yield from rows if role is None else map(_with_known_names, rows)
+
+
+def numbered_rows(path: str, rows: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of batches as Python values, with their numbers from 1."""
+    number = 0
+    for batch in rows:
+        yield from enumerate(plain_rows(_shown(path), batch, number), start=number + 1)
+        number += batch.num_rows
+
+
+def _arrow_batches(path: str, role: str | None) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow file or stream.
 
     Arrow follows the offsets in a batch without a check, and those of a damaged file lead outside its memory.
     """
     with _open_arrow(path) as reader:
+        columns = _selected_columns(path, reader.schema.names, role)
         is_stream = isinstance(reader, pa.ipc.RecordBatchStreamReader)
         rows = 0
         for batch in reader if is_stream else map(reader.get_batch, range(reader.num_record_batches)):
             batch.validate(full=True)
             _refuse_large(path, batch, rows)
             rows += batch.num_rows
-            yield batch
+            yield batch if columns is None else batch.select(columns)
 
 
 @contextlib.contextmanager
@@ -100,35 +152,8 @@ def _open_arrow(path: str) -> Iterator[Any]:
         raise InputError(f"is not a valid Arrow file: {error}", path=path) from error
 
 
-def arrow_columns(path: str) -> list[str]:
-    with _open_arrow(path) as reader:
-        return list(reader.schema.names)
-
-
-def check_arrow(path: str, role: str) -> None:
-    named_columns.find_columns(path, arrow_columns(path), role)
-
-
-def arrow_has_rows(path: str) -> bool:
-    return any(batch.num_rows for batch in arrow_batches(path))
-
-
-def column(source: TableSource, role: str, name: str) -> str:
-    """The table's own name for a column; `name` is a key of `named.COLUMN_NAMES[role]`."""
-    return _find_columns(source, read.describe(source).columns, role)[name]
-
-
-def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Rows as Python values; BigQuery's JSON columns, which are strings in Arrow, are parsed."""
-    rows: list[dict[str, Any]] = batch.to_pylist()
-    for name in _json_columns(batch):
-        for row in rows:
-            row[name] = None if row[name] is None else json.loads(row[name])
-    return rows
-
-
 def plain_rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
-    """Rows as `plain` makes them; a value that Python does not represent is refused with its row."""
+    """Rows as Python values; a value that Python does not represent is refused with its row."""
     with contextlib.suppress(ValueError, OverflowError):
         return plain(batch)
     rows = []
@@ -139,6 +164,15 @@ def plain_rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, An
             raise InputError(f"a column {lines.CONVERT}", path=path, line=line + row + 1) from error
         except (ValueError, OverflowError) as error:
             raise InputError(f"a column cannot be read ({error})", path=path, line=line + row + 1) from error
+    return rows
+
+
+def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows as Python values; BigQuery's JSON columns, which are strings in Arrow, are parsed."""
+    rows: list[dict[str, Any]] = batch.to_pylist()
+    for name in _json_columns(batch):
+        for row in rows:
+            row[name] = None if row[name] is None else json.loads(row[name])
     return rows
 
 
@@ -155,86 +189,31 @@ def with_plain_json(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordB
     return batch
 
 
-def _selected_columns(source: TableSource, role: str) -> list[str]:
-    """The columns to read; for texts an empty list, which means all: their other columns are attributes."""
-    names = _find_columns(source, read.describe(source).columns, role)
-    return [] if named_columns.COLUMN_NAMES[role] is named_columns.TEXTS else list(names.values())
-
-
-def _find_columns(source: TableSource, columns: Sequence[str], role: str) -> dict[str, str]:
-    return named_columns.find_columns(str(source), columns, role, any_case=True)
-
-
 def _with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Rename the optional columns of texts to lower case."""
     names = [name.lower() if name.lower() in _TEXTS_MORE else name for name in batch.schema.names]
     return batch if names == batch.schema.names else batch.rename_columns(names)
 
 
-def read_parquet(path: str, role: str, schema: pa.Schema, groups: range | None = None) -> Iterator[pa.RecordBatch]:
-    with open_file(path) as file:
-        names = named_columns.find_columns(path, file.schema_arrow.names, role)
-        chosen, rows = list(names.values()), 0
-        try:
-            batches = parquet_batches(path, file, chosen, groups)
-            for batch in named_columns.map_columns(path, batches, names, schema):
-                rows += batch.num_rows
-                yield batch
-        except (pa.ArrowException, OSError, *gcs.errors(path)) as error:
-            raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
-
-
-def read_parquet_values(path: str, role: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read a role's columns from a Parquet file, with the optional ones that it has, as Python values."""
-    with open_file(path) as file:
-        names = named_columns.find_columns(path, file.schema_arrow.names, role)
-        for row, values in parquet_rows(path, file, list(names.values())):
-            yield row, {ours: values[theirs] for ours, theirs in names.items()}
-
-
-def parquet_rows(
-    path: str, file: pq.ParquetFile, columns: Sequence[str] | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    row = 0
-    try:
-        for batch in parquet_batches(path, file, columns, most_rows=_SAMPLE_ROWS):
-            for values in plain_rows(path, batch, row):
-                row += 1
-                yield row, values
-    except (pa.ArrowException, OSError, *gcs.errors(path)) as error:
-        raise InputError(f"row group cannot be read ({error})", path=path, line=row + 1) from error
-
-
-def check_parquet(path: str, role: str) -> None:
-    with open_file(path) as file:
-        named_columns.find_columns(path, file.schema_arrow.names, role)
-
-
-def parquet_has_rows(path: str) -> bool:
-    with open_file(path) as file:
-        return bool(file.metadata.num_rows)
-
-
-def parquet_batches(
-    path: str,
-    file: pq.ParquetFile,
-    columns: Sequence[str] | None = None,
-    groups: range | None = None,
-    most_rows: int = _BATCH_ROWS,
-) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(path: str, role: str | None, groups: range | None, most_rows: int) -> Iterator[pa.RecordBatch]:
     """Batches of about 16 MB. A value may have 1 GB in a file of a few KB: values above the limit of lines are refused.
 
     The memory for one page and one batch is not limited, if values that a dictionary repeats grow later in the file.
     """
-    rows = 0
-    mean = _mean_bytes(file, columns, groups)
-    if mean > files.LONGEST_LINE:
-        raise InputError(f"rows have {mean / (1 << 20):,.0f} MiB, and a value may have {_MOST_MIB} MiB", path=path)
-    most_rows = min(most_rows, _fitting(file, columns, groups), max(1, int(_BATCH_BYTES / max(mean, 1.0))))
-    for batch in file.iter_batches(most_rows, groups, columns=columns, use_threads=False):
-        _refuse_large(path, batch, rows)
-        rows += batch.num_rows
-        yield batch
+    with open_file(path) as file:
+        columns = _selected_columns(path, file.schema_arrow.names, role)
+        rows = 0
+        mean = _mean_bytes(file, columns, groups)
+        if mean > files.LONGEST_LINE:
+            raise InputError(f"rows have {mean / (1 << 20):,.0f} MiB, and a value may have {_MOST_MIB} MiB", path=path)
+        try:
+            most_rows = min(most_rows, _fitting(file, columns, groups), max(1, int(_BATCH_BYTES / max(mean, 1.0))))
+            for batch in file.iter_batches(most_rows, groups, columns=columns, use_threads=False):
+                _refuse_large(path, batch, rows)
+                rows += batch.num_rows
+                yield batch
+        except (pa.ArrowException, OSError, *gcs.errors(path)) as error:
+            raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
 
 
 def _mean_bytes(file: pq.ParquetFile, columns: Sequence[str] | None, groups: range | None) -> float:
