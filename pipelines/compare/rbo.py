@@ -102,19 +102,12 @@ class Overlaps:
 
 @dataclass(frozen=True)
 class _Run:
-    """The ranked documents of a run.
+    """The ranked documents of a run."""
 
-    Attributes:
-        queries: ids, sorted.
-        query: int64[m], position of each document's query.
-        doc_id: Arrow strings [m].
-        rank: int64[m].
-    """
-
-    queries: pa.Array
-    query: IntArray
-    doc_id: pa.Array
-    rank: IntArray
+    queries: pa.Array  # ids, sorted
+    query: IntArray  # int64[m], position of each document's query
+    doc_id: pa.Array  # Arrow strings [m]
+    rank: IntArray  # int64[m]
 
     @classmethod
     def read(cls, path: str) -> "_Run":

@@ -43,32 +43,20 @@ class Member:
 
 @dataclass
 class _Scores:
-    """One configuration's scores, as parallel parts in the order of reading.
+    """One configuration's scores, as parallel parts in the order of reading."""
 
-    Attributes:
-        queries: n positions among the queries of the run in each part.
-        status: int8[n, p], one column for each panel.
-        values: float64[n, m], one column for each metric, panel by panel.
-    """
-
-    queries: list[npt.NDArray[np.int32]]
-    status: list[npt.NDArray[np.int8]]
-    values: list[FloatArray]
+    queries: list[npt.NDArray[np.int32]]  # n positions among the queries of the run in each part
+    status: list[npt.NDArray[np.int8]]  # int8[n, p], one column for each panel
+    values: list[FloatArray]  # float64[n, m], one column for each metric, panel by panel
 
 
 @dataclass
 class _RunScores:
-    """The scores of a run's configurations.
+    """The scores of a run's configurations."""
 
-    Attributes:
-        query_ids: ids in the order of reading, once for each batch of rows.
-        attributes: attributes of these queries, if needed.
-        by_config: scores by config_id.
-    """
-
-    query_ids: list[pa.Array]
-    attributes: list[pa.Array]
-    by_config: dict[str, _Scores]
+    query_ids: list[pa.Array]  # ids in the order of reading, once for each batch of rows
+    attributes: list[pa.Array]  # attributes of these queries, if needed
+    by_config: dict[str, _Scores]  # scores by config_id
 
 
 def partitions_of(

@@ -10,21 +10,13 @@ from rankbeam.pipelines.results.run import Results
 
 @dataclass(frozen=True)
 class SharedQueries:
-    """Queries of two runs with different datasets, scored or not.
+    """Queries of two runs with different datasets, scored or not."""
 
-    Attributes:
-        both: number of queries with the same id in both runs.
-        only_run: number of queries only in this run.
-        only_other: number of queries only in the baseline's run.
-        reworded: number of queries in both runs whose texts differ.
-        rejudged: parts of the datasets that differ although all queries are the same; "" if queries differ.
-    """
-
-    both: int
-    only_run: int
-    only_other: int
-    reworded: int
-    rejudged: str
+    both: int  # number of queries with the same id in both runs
+    only_run: int  # number of queries only in this run
+    only_other: int  # number of queries only in the baseline's run
+    reworded: int  # number of queries in both runs whose texts differ
+    rejudged: str  # parts of the datasets that differ although all queries are the same; "" if queries differ
 
     @property
     def is_most(self) -> bool:

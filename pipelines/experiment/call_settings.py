@@ -20,42 +20,25 @@ _STAGES = ("rewrite", "embed", "retrieve", "rerank", "judge")
 
 @dataclass(frozen=True)
 class CallSettings:
-    """The services that are called, the quota pools that pay for them, the ledger, and limits.
+    """The services that are called, the quota pools that pay for them, the ledger, and limits."""
 
-    Attributes:
-        pools: the quota of every pool that some retriever or service uses, by the pool's name.
-        services: the models that are called, by name.
-        accounts: the account behind each pool. A pool's name depends on the experiment's other retrievers; at the
-            service, the quota is the same.
-        budgets: the key under `quotas:` of each pool.
-        corpus_quotas: quotas of imports into corpora, and of requests to their service.
-        max_cost: limit of what all calls cost together; None for no limit.
-        max_failure_rate: highest acceptable share, from 0 to 1, of what a configuration lacks because calls failed.
-        ledger_path: folder that stores all answers; None for `ledger` in the output.
-        shares_ledger: true if all of the user's runs on this machine share the ledger.
-        leases_path: the folder of leases; None for that of the ledger.
-        wait_for_lease_s: seconds to wait for another run's lease; None to wait as long as it takes.
-        is_fresh: true if each day calls anew.
-        day: the date that calls are made for, if each day calls anew.
-        batch: the round of batch jobs; None if no call is left to them.
-        spent: cost of earlier rounds of the run, by stage.
-    """
-
-    pools: Mapping[str, Quota] = field(default_factory=dict)
-    services: Mapping[str, ConfiguredService] = field(default_factory=dict)
+    pools: Mapping[str, Quota] = field(default_factory=dict)  # quotas of the pools that are used, by name
+    services: Mapping[str, ConfiguredService] = field(default_factory=dict)  # models by name
+    # The account behind each pool. A pool's name depends on the experiment's other retrievers, an account does not.
     accounts: Mapping[str, str] = field(default_factory=dict)
-    budgets: Mapping[str, str] = field(default_factory=dict)
+    budgets: Mapping[str, str] = field(default_factory=dict)  # the key under `quotas:` of each pool
     corpus_quotas: CorpusQuotas = field(default_factory=CorpusQuotas)
-    max_cost: float | None = None
+    max_cost: float | None = None  # limit of what all calls cost together; None for no limit
+    # Highest acceptable share, from 0 to 1, of what a configuration lacks because calls failed.
     max_failure_rate: float = 1.0
-    ledger_path: str | None = None
-    shares_ledger: bool = False
-    leases_path: str | None = None
-    wait_for_lease_s: float | None = None
-    is_fresh: bool = False
-    day: str | None = None
-    batch: BatchRound | None = None
-    spent: Mapping[str, float] = field(default_factory=dict)
+    ledger_path: str | None = None  # folder that stores all answers; None for `ledger` in the output
+    shares_ledger: bool = False  # true if all of the user's runs on this machine share the ledger
+    leases_path: str | None = None  # the folder of leases; None for that of the ledger
+    wait_for_lease_s: float | None = None  # seconds to wait for another run's lease; None to wait as long as it takes
+    is_fresh: bool = False  # true if each day calls anew
+    day: str | None = None  # the date that calls are made for, if each day calls anew
+    batch: BatchRound | None = None  # the round of batch jobs; None if no call is left to them
+    spent: Mapping[str, float] = field(default_factory=dict)  # cost of earlier rounds of the run, by stage
 
     @property
     def lanes(self) -> int:

@@ -21,23 +21,14 @@ _ROWS_AT_ONCE = 1 << 13
 
 @dataclass(frozen=True)
 class QueryValues:
-    """The values of n queries under c configurations.
+    """The values of n queries under c configurations."""
 
-    Attributes:
-        ids: n query ids, in order.
-        values: float64[m, c, n]; NaN for a missing value.
-        status: int8[c, n], the `Status` of each ranking.
-        judged: int8[c, n] for each judged metric, which has its own status, by the metric's position.
-        rows: one table row for each query, with its text and its slices.
-        sign: -1 if lower values of the first metric are better, else 1.
-    """
-
-    ids: pa.Array
-    values: FloatArray
-    status: npt.NDArray[np.int8]
-    judged: Mapping[int, npt.NDArray[np.int8]]
-    rows: pa.Table
-    sign: float
+    ids: pa.Array  # n query ids, in order
+    values: FloatArray  # float64[m, c, n]; NaN for a missing value
+    status: npt.NDArray[np.int8]  # int8[c, n], the `Status` of each ranking
+    judged: Mapping[int, npt.NDArray[np.int8]]  # the same for each judged metric, by the metric's position
+    rows: pa.Table  # one table row for each query, with its text and its slices
+    sign: float  # -1 if lower values of the first metric are better, else 1
 
     def __len__(self) -> int:
         return len(self.ids)

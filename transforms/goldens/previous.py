@@ -19,19 +19,13 @@ from rankbeam.transforms.records.errors import pluralize
 
 @dataclass(frozen=True)
 class PreviousQuestions:
-    """Questions of an earlier benchmark.
+    """Questions of an earlier benchmark."""
 
-    Attributes:
-        goldens: those that are taken over, by id; their documents have the same texts as before.
-        refused: those that people rejected; they are stored, so that no later benchmark writes them again.
-        reviews: people's decisions about both, by id.
-        outdated: ids of questions with documents that have changed or are gone.
-    """
-
-    goldens: Mapping[str, Golden] = field(default_factory=dict)
+    goldens: Mapping[str, Golden] = field(default_factory=dict)  # taken over: their documents have the same texts
+    # Rejected by people; they are stored, so that no later benchmark writes them again.
     refused: Mapping[str, Golden] = field(default_factory=dict)
-    reviews: Mapping[str, Review] = field(default_factory=dict)
-    outdated: tuple[str, ...] = ()
+    reviews: Mapping[str, Review] = field(default_factory=dict)  # people's decisions about both, by id
+    outdated: tuple[str, ...] = ()  # ids of questions with documents that have changed or are gone
     reviewed_and_outdated: int = 0
     unchanged: int = 0  # documents with the same text as before
     lost_grades: int = 0  # of documents that have changed or are gone

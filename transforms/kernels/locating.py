@@ -15,15 +15,10 @@ _BLANKS = re.compile(r"\s+")
 
 
 class FoldedText(NamedTuple):
-    """A text with every run of white space as one blank, and without white space at its ends.
-
-    Attributes:
-        text: the folded text.
-        place: int64[len(text)], position of each of its characters in the original text.
-    """
+    """A text with every run of white space as one blank, and without white space at its ends."""
 
     text: str
-    place: IntArray
+    place: IntArray  # int64[len(text)], position of each of its characters in the original text
 
 
 @lru_cache(maxsize=64)  # many chunks of one document are located together

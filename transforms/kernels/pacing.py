@@ -24,19 +24,12 @@ _MOST_OVERTAKEN = 8
 
 @dataclass
 class TokenReservation:
-    """Tokens that one call holds.
+    """Tokens that one call holds."""
 
-    Attributes:
-        begun: time at which the call began.
-        tokens: most tokens that it can use, and once it is settled, the tokens used. Whole numbers have exact sums.
-        tokens_per_s: the pace at which they were reserved.
-        is_held: whether the window of its minute still counts them.
-    """
-
-    begun: float
-    tokens: int
-    tokens_per_s: float
-    is_held: bool = True
+    begun: float  # time at which the call began
+    tokens: int  # most tokens that it can use, and once it is settled, the tokens used; whole numbers have exact sums
+    tokens_per_s: float  # the pace at which they were reserved
+    is_held: bool = True  # whether the window of its minute still counts them
 
 
 class TokenPacer:

@@ -107,23 +107,16 @@ def split_tabs(block: bytes, positions: Sequence[int]) -> Fields:
 
 @dataclass(frozen=True)
 class LineLayout:
-    """The layout of the lines of a file of judgements or of a run.
+    """The layout of the lines of a file of judgements or of a run."""
 
-    Attributes:
-        positions: the positions, from 0, of the query id, the document id and the number.
-        at_least: the least number of fields of a line.
-        at_most: the largest number of fields of a line.
-        tabs: True if single tabs separate the fields, False if runs of blanks and tabs do.
-        rank: the position of a further column that holds a number in every valid row; None if no column does. It is
-            parsed only as a check: an additional word earlier on the line puts something else there.
-        subtopic: the position of a further column that is kept as text, which `parse_rows` cannot do; None for none.
-    """
-
-    positions: tuple[int, int, int]
-    at_least: int
-    at_most: int
-    tabs: bool = False
+    positions: tuple[int, int, int]  # the positions, from 0, of the query id, the document id and the number
+    at_least: int  # the least number of fields of a line
+    at_most: int  # the largest number of fields of a line
+    tabs: bool = False  # True if single tabs separate the fields, False if runs of blanks and tabs do
+    # The position of a further column that holds a number in every valid row; None if no column does. It is parsed only
+    # as a check: an additional word earlier on the line puts something else there.
     rank: int | None = None
+    # The position of a further column that is kept as text, which `parse_rows` cannot do; None for none.
     subtopic: int | None = None
 
     def split(self, block: bytes) -> Fields:

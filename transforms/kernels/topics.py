@@ -146,15 +146,10 @@ def _centre(documents: Sequence[Profile], assigned: Sequence[int], topic: int) -
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Documents by their words, and by each word the documents that hold it.
+    """Documents by their words, and by each word the documents that hold it."""
 
-    Attributes:
-        profiles: by document, its words by falling weight.
-        holders: by word, the documents that contain it.
-    """
-
-    profiles: Mapping[str, Profile]
-    holders: Mapping[str, Sequence[str]]
+    profiles: Mapping[str, Profile]  # by document, its words by falling weight
+    holders: Mapping[str, Sequence[str]]  # by word, the documents that contain it
 
     @classmethod
     def of(cls, profiles: Mapping[str, Profile]) -> "Neighbours":

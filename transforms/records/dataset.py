@@ -45,20 +45,14 @@ def cluster_hashes(queries: pa.RecordBatch, attribute: str) -> HashArray:
 
 @dataclass(frozen=True)
 class ClusterSummary:
-    """Mergeable facts about the clusters of some queries.
-
-    Attributes:
-        queries: number of queries.
-        lowest, highest: extremes of the clusters' hashes, which are equal if there is one cluster.
-        example: the alphabetically first value.
-        counts: queries by the hash of their source document, in two tables of `_CELLS` cells (Cormode and
-            Muthukrishnan, "An improved data stream summary: the count-min sketch", 2005); empty without any.
-    """
+    """Mergeable facts about the clusters of some queries."""
 
     queries: int = 0
-    lowest: int = _MASK
+    lowest: int = _MASK  # the smallest hash of a cluster; equal to the largest if there is one cluster
     highest: int = 0
-    example: str = ""
+    example: str = ""  # the alphabetically first value
+    # Queries by the hash of their source document, in two tables of `_CELLS` cells (Cormode and Muthukrishnan, "An
+    # improved data stream summary: the count-min sketch", 2005); empty without any.
     counts: tuple[int, ...] = ()
 
     @classmethod

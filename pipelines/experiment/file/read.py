@@ -23,23 +23,17 @@ from rankbeam.transforms.records.stages import Judging
 
 @dataclass(frozen=True)
 class ExperimentFile:
-    """The sections of an experiment file.
+    """The sections of an experiment file."""
 
-    Attributes:
-        located: the document, with the values and files that it refers to, its problems and warnings so far.
-        model: the file as it is written, or the parts of it that are valid.
-        templates: reads a template file, once.
-    """
-
-    located: YamlDocument
-    model: ExperimentModel
+    located: YamlDocument  # the document, with the values and files that it refers to, its problems and warnings so far
+    model: ExperimentModel  # the file as it is written, or the parts of it that are valid
     criteria: Mapping[str, Criterion]
     services: Services
     judging: Judging | None
     quotas: Quotas
     corpus_quotas: CorpusQuotas
     corpora: Corpora
-    templates: Callable[[str], TemplateFile]
+    templates: Callable[[str], TemplateFile]  # reads a template file, once
 
 
 def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile:

@@ -96,13 +96,9 @@ def _wrong_beside(located: YamlDocument, settings: ConfigurationSettings, swept:
 
 @dataclass(frozen=True)
 class _Combination:
-    """The components of a configuration with one value of the grid for each target.
+    """The components of a configuration with one value of the grid for each target."""
 
-    Attributes:
-        located: the document, with the problems of this combination alone.
-    """
-
-    located: YamlDocument
+    located: YamlDocument  # the document, with the problems of this combination alone
     file: ExperimentFile
     settings: ConfigurationSettings
     swept: _Swept

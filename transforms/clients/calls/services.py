@@ -14,16 +14,11 @@ from rankbeam.transforms.records.reply import Reply, Tokens
 
 @dataclass(frozen=True)
 class Access:
-    """Access to a service. The first call to a service with an `access` goes alone: its refusal ends the run.
+    """Access to a service. The first call to a service with an `access` goes alone: its refusal ends the run."""
 
-    Attributes:
-        address: the service's URL or resource name, for messages.
-        credentials: names of the credentials that its calls carry, such as `${env:KEY}`.
-        refusals: kinds of failures that every call would share; `NOT_FOUND` among them if queries share one address.
-    """
-
-    address: str
-    credentials: tuple[str, ...] = ()
+    address: str  # the service's URL or resource name, for messages
+    credentials: tuple[str, ...] = ()  # names of the credentials that its calls carry, such as `${env:KEY}`
+    # Kinds of failures that every call would share; `NOT_FOUND` among them if queries share one address.
     refusals: frozenset[FailureKind] = frozenset({FailureKind.PERMISSION, FailureKind.NOT_FOUND})
 
     def is_refused(self, error: CallError) -> bool:

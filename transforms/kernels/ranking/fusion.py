@@ -14,17 +14,11 @@ from rankbeam.transforms.kernels.ranking.orders import order_by_score
 
 @dataclass(frozen=True)
 class FusedRankings:
-    """u documents in rank order, query by query.
+    """u documents in rank order, query by query."""
 
-    Attributes:
-        query: int64[u], position of each document's query, ascending.
-        score: float64[u], the sum of the votes; descending inside each query, ties by document id descending.
-        rows: int64[p, u], the row that each of the p parts has for the document; -1 for none.
-    """
-
-    query: IntArray
-    score: FloatArray
-    rows: IntArray
+    query: IntArray  # int64[u], position of each document's query, ascending
+    score: FloatArray  # float64[u], the sum of the votes; descending inside each query, ties by document id descending
+    rows: IntArray  # int64[p, u], the row that each of the p parts has for the document; -1 for none
 
 
 def fuse(

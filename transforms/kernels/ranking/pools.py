@@ -18,21 +18,13 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Subtopics:
-    """The subtopics of the judged documents of n queries: one pair for each subtopic that a document is judged for.
-
-    Attributes:
-        queries: n.
-        judgement: int64[s], the row of the pool of each pair, ascending.
-        query: int64[s], position of the query of each pair, ascending.
-        subtopic: int64[s], a number for the subtopic, from 0 in every query.
-        grade: float64[s], of the document for the subtopic.
-    """
+    """The subtopics of the judged documents of n queries: one pair for each subtopic that a document is judged for."""
 
     queries: int
-    judgement: IntArray
-    query: IntArray
-    subtopic: IntArray
-    grade: FloatArray
+    judgement: IntArray  # int64[s], the row of the pool of each pair, ascending
+    query: IntArray  # int64[s], position of the query of each pair, ascending
+    subtopic: IntArray  # int64[s], a number for the subtopic, from 0 in every query
+    grade: FloatArray  # float64[s], of the document for the subtopic
     _relevant: dict[float, "Subtopics"] = field(default_factory=dict, compare=False)
     _ideal: dict[tuple[float, int], FloatArray] = field(default_factory=dict, compare=False)
 
@@ -84,21 +76,13 @@ def _greedy(document: IntArray, subtopic: IntArray, alpha: float, depth: int) ->
 
 @dataclass(frozen=True)
 class Pool:
-    """The judged documents of n queries, sorted by query.
-
-    Attributes:
-        queries: n.
-        query: int64[p], position of the query of each judgement, ascending.
-        doc_id: Arrow strings [p]; no document occurs twice in one query.
-        grade: float64[p]; below 0 means "in the pool, not judged" (as in infAP's sampled pools).
-        subtopics: those that the documents are judged for; None if no metric needs them.
-    """
+    """The judged documents of n queries, sorted by query."""
 
     queries: int
-    query: IntArray
-    doc_id: StringArray
-    grade: FloatArray
-    subtopics: Subtopics | None = None
+    query: IntArray  # int64[p], position of the query of each judgement, ascending
+    doc_id: StringArray  # Arrow strings [p]; no document occurs twice in one query
+    grade: FloatArray  # float64[p]; below 0 means "in the pool, not judged" (as in infAP's sampled pools)
+    subtopics: Subtopics | None = None  # those that the documents are judged for; None if no metric needs them
 
     @cached_property
     def by_grade(self) -> IntArray:

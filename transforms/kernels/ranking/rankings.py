@@ -24,20 +24,13 @@ _ROWS_AT_ONCE = 1 << 13
 
 @dataclass(frozen=True)
 class RankedRows:
-    """Retrieved rows in rank order.
+    """Retrieved rows in rank order."""
 
-    Attributes:
-        row: int64[m], position among the input rows.
-        query: int64[m], position of the row's query, ascending.
-        rank: int64[m], 1, 2, 3, … inside each query.
-        repeated: bool[m], the same document also has a better rank.
-        tie: int64[m], equal for rows of one query with equal scores, ascending; None unless ties were requested.
-    """
-
-    row: IntArray
-    query: IntArray
-    rank: IntArray
-    repeated: BoolArray
+    row: IntArray  # int64[m], position among the input rows
+    query: IntArray  # int64[m], position of the row's query, ascending
+    rank: IntArray  # int64[m], 1, 2, 3, … inside each query
+    repeated: BoolArray  # bool[m], the same document also has a better rank
+    # int64[m], equal for rows of one query with equal scores, ascending; None unless ties were requested.
     tie: IntArray | None = None
 
     @classmethod

@@ -26,19 +26,14 @@ from rankbeam.transforms.kernels.ranking.rankings import Assessment
 
 @dataclass(frozen=True)
 class Spans:
-    """Spans of documents, by query.
+    """Spans of documents, by query."""
 
-    Attributes:
-        query: int64[m], position of the query of each span, ascending.
-        document: int64[m], a number for the document, the same in chunks and evidence of one query; -1 if the position
-            of a chunk in its document is unknown: then only its length is right.
-        start, end: int64[m].
-    """
-
-    query: IntArray
+    query: IntArray  # int64[m], position of the query of each span, ascending
+    # int64[m], a number for the document, the same in chunks and evidence of one query; -1 if the position of a chunk
+    # in its document is unknown: then only its length is right.
     document: IntArray
-    start: IntArray
-    end: IntArray
+    start: IntArray  # int64[m]
+    end: IntArray  # int64[m]
 
     @property
     def length(self) -> IntArray:
@@ -56,23 +51,15 @@ class Spans:
 
 @dataclass(frozen=True)
 class SpanAssessment:
-    """n rankings of chunks and the evidence of their queries.
-
-    Attributes:
-        queries: n.
-        chunks: the retrieved ones, by query and rank.
-        rank: int64[m], of each chunk: 1, 2, 3, … inside each query.
-        evidence: by query.
-        grade: float64[p], of each evidence.
-        group: int64[p], the same for evidences of one query that are interchangeable; -1 for evidence that is
-            helpful but not needed.
-    """
+    """n rankings of chunks and the evidence of their queries."""
 
     queries: int
-    chunks: Spans
-    rank: IntArray
-    evidence: Spans
-    grade: FloatArray
+    chunks: Spans  # the retrieved ones, by query and rank
+    rank: IntArray  # int64[m], of each chunk: 1, 2, 3, … inside each query
+    evidence: Spans  # by query
+    grade: FloatArray  # float64[p], of each evidence
+    # int64[p], the same for evidences of one query that are interchangeable; -1 for evidence that is helpful but not
+    # needed.
     group: IntArray
 
     @cached_property

@@ -21,17 +21,11 @@ _AT_ONCE = 1 << 9
 
 
 class _Ranks(NamedTuple):
-    """The ranks of some rankings.
+    """The ranks of some rankings."""
 
-    Attributes:
-        rank: float64[d], 1, 2, 3, …
-        gain: float64[n, d], of the document at each rank.
-        total: float64[n, d], the gain down to each rank.
-    """
-
-    rank: FloatArray
-    gain: FloatArray
-    total: FloatArray
+    rank: FloatArray  # float64[d], 1, 2, 3, …
+    gain: FloatArray  # float64[n, d], of the document at each rank
+    total: FloatArray  # float64[n, d], the gain down to each rank
 
 
 _Continuation = Callable[[_Ranks], FloatArray]

@@ -19,19 +19,12 @@ CountArray = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Postings:
-    """For each of t terms, its postings.
+    """For each of t terms, its postings."""
 
-    Attributes:
-        offsets: int64[t + 1]; term i has the postings from offsets[i] to offsets[i + 1].
-        unit: int32[n], the unit of each posting.
-        count: int32[n], how often the unit has the term.
-        length: int32[u], tokens of each unit.
-    """
-
-    offsets: IntArray
-    unit: UnitArray
-    count: CountArray
-    length: CountArray
+    offsets: IntArray  # int64[t + 1]; term i has the postings from offsets[i] to offsets[i + 1]
+    unit: UnitArray  # int32[n], the unit of each posting
+    count: CountArray  # int32[n], how often the unit has the term
+    length: CountArray  # int32[u], tokens of each unit
 
     def of(self, term: int) -> tuple[UnitArray, CountArray]:
         first, last = self.offsets[term], self.offsets[term + 1]

@@ -25,17 +25,11 @@ _NOISE = 1e-7  # a singular value below this part of the largest one is rounding
 
 @dataclass(frozen=True)
 class SparseRows:
-    """A sparse matrix by rows.
+    """A sparse matrix by rows."""
 
-    Attributes:
-        offsets: int64[n + 1]; row i has the entries from offsets[i] to offsets[i + 1].
-        column: int[e], of each entry.
-        value: float32[e], of each entry.
-    """
-
-    offsets: IntArray
-    column: npt.NDArray[np.integer]
-    value: SingleArray
+    offsets: IntArray  # int64[n + 1]; row i has the entries from offsets[i] to offsets[i + 1]
+    column: npt.NDArray[np.integer]  # int[e], of each entry
+    value: SingleArray  # float32[e], of each entry
 
     def times(self, dense: SingleArray) -> SingleArray:
         """The product with a dense matrix.
@@ -71,17 +65,12 @@ class SparseRows:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The largest singular values of a matrix of n rows and m columns, with the vectors of both sides.
+    """The largest singular values of a matrix of n rows and m columns, with the vectors of both sides."""
 
-    Attributes:
-        rows: float32[n, k], left singular vectors times the singular values: the rows in the space of the columns'.
-        columns: float32[m, k], right singular vectors; the largest component of each is positive.
-        values: float32[k], descending.
-    """
-
+    # float32[n, k], left singular vectors times the singular values: the rows in the space of the columns'.
     rows: SingleArray
-    columns: SingleArray
-    values: SingleArray
+    columns: SingleArray  # float32[m, k], right singular vectors; the largest component of each is positive
+    values: SingleArray  # float32[k], descending
 
 
 def decompose(by_column: SparseRows, rows: int, count: int) -> Decomposition:

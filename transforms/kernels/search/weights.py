@@ -17,19 +17,12 @@ from rankbeam.transforms.kernels.search.postings import CountArray, Postings, Un
 
 @dataclass(frozen=True)
 class Bm25Formula:
-    """A variant of BM25.
+    """A variant of BM25."""
 
-    Attributes:
-        method: its name: lucene, robertson, atire, bm25l or bm25+.
-        k1: saturation of term frequency.
-        b: normalisation by length.
-        delta: the bonus of bm25l and bm25+.
-    """
-
-    method: str
-    k1: float
-    b: float
-    delta: float
+    method: str  # lucene, robertson, atire, bm25l or bm25+
+    k1: float  # saturation of term frequency
+    b: float  # normalisation by length
+    delta: float  # the bonus of bm25l and bm25+
 
     def inverse_frequency(self, frequency: int, units: int) -> np.float32:
         """The weight of a term that `frequency` units contain."""
@@ -83,17 +76,11 @@ _INVERSE_FREQUENCY: Mapping[str, Callable[[int, int], float]] = {
 
 @dataclass(frozen=True)
 class Bm25Scorer:
-    """Scores units by BM25.
-
-    Attributes:
-        formula: the variant.
-        postings: postings of the units.
-        relative_length: float64[u], b · length / average length.
-    """
+    """Scores units by BM25."""
 
     formula: Bm25Formula
     postings: Postings
-    relative_length: FloatArray
+    relative_length: FloatArray  # float64[u], b · length / average length
 
     @classmethod
     def of(cls, formula: Bm25Formula, postings: Postings) -> "Bm25Scorer":
@@ -179,17 +166,11 @@ def norms(postings: Postings, idf: FloatArray, at_once: int = 1 << 20) -> FloatA
 
 @dataclass(frozen=True)
 class TfIdfScorer:
-    """Scores units by the cosine of their tf-idf vectors with the query's.
-
-    Attributes:
-        postings: postings of the units.
-        idf: float64[t].
-        norm: float64[u].
-    """
+    """Scores units by the cosine of their tf-idf vectors with the query's."""
 
     postings: Postings
-    idf: FloatArray
-    norm: FloatArray
+    idf: FloatArray  # float64[t]
+    norm: FloatArray  # float64[u]
 
     @classmethod
     def of(cls, postings: Postings) -> "TfIdfScorer":

@@ -112,19 +112,12 @@ def _letters_of() -> str:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of some texts, in order.
+    """The words of some texts, in order."""
 
-    Attributes:
-        vocabulary: every word once.
-        word: int64[n], of each occurrence, its position in the vocabulary.
-        text: int64[n], the text that contains it.
-        start: int64[n], where it begins there, in code points of the text as given.
-    """
-
-    vocabulary: list[str]
-    word: IntArray
-    text: IntArray
-    start: IntArray
+    vocabulary: list[str]  # every word once
+    word: IntArray  # int64[n], of each occurrence, its position in the vocabulary
+    text: IntArray  # int64[n], the text that contains it
+    start: IntArray  # int64[n], where it begins there, in code points of the text as given
 
 
 def words_of(texts: Sequence[str]) -> Words:

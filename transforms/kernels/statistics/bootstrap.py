@@ -41,22 +41,14 @@ class Replicates:
 
     Up to `LIMIT` queries the state holds them, which is less than their sums; beyond, the sums. The form depends on
     the number of queries alone, and all sums are exact: merging is associative and commutative.
-
-    Attributes:
-        replicates: number of replicates b.
-        seed: seed of the weights.
-        count: number of queries.
-        hashes: uint64[n], of the queries' ids, ascending; empty beyond the limit.
-        rows: int64[n, c]; empty beyond the limit.
-        sums: int64[c, b], the weighted sums of every replicate; None up to the limit.
     """
 
-    replicates: int
+    replicates: int  # number of replicates b
     seed: int
-    count: int
-    hashes: HashArray
-    rows: IntArray
-    sums: IntArray | None = None
+    count: int  # number of queries
+    hashes: HashArray  # uint64[n], of the queries' ids, ascending; empty beyond the limit
+    rows: IntArray  # int64[n, c]; empty beyond the limit
+    sums: IntArray | None = None  # int64[c, b], the weighted sums of every replicate; None up to the limit
 
     @classmethod
     def of(cls, hashes: HashArray, rows: IntArray, replicates: int, seed: int) -> "Replicates":

@@ -28,24 +28,15 @@ _LARGE = 1000  # with this many successes, and failures, the exact interval of a
 
 @dataclass(frozen=True)
 class Estimate:
-    """The mean of n values, and the statistics that its interval needs.
+    """The mean of n values, and the statistics that its interval needs."""
 
-    Attributes:
-        count: n; the effective number of clusters if values come in clusters.
-        mean: mean of the values.
-        standard_error: standard error of the mean.
-        floor: the lowest possible value.
-        ceiling: the highest possible value; None if there is no bound.
-        highest: the highest value of the sample, which replaces an absent ceiling.
-        successes: number of values that are 1, if all of them are 0 or 1 and that is the range too; else None.
-    """
-
-    count: float
+    count: float  # n; the effective number of clusters if values come in clusters
     mean: float
-    standard_error: float
-    floor: float = 0.0
-    ceiling: float | None = 1.0
-    highest: float = 1.0
+    standard_error: float  # standard error of the mean
+    floor: float = 0.0  # the lowest possible value
+    ceiling: float | None = 1.0  # the highest possible value; None if there is no bound
+    highest: float = 1.0  # the highest value of the sample, which replaces an absent ceiling
+    # Number of values that are 1, if all of them are 0 or 1 and that is the range too; else None.
     successes: int | None = None
 
     def interval(self, tail: float = 0.025) -> tuple[float, float]:
@@ -90,23 +81,15 @@ class DifferenceEstimate:
         mean - √((mean - low)² + (rarity · (1 - tail^(1/n)) · (mean + width))²),
 
     and likewise above. `rarity` is 0 if enough values differ, and the interval is then left as it is.
-
-    Attributes:
-        count: n; the effective number of clusters if values come in clusters.
-        mean: mean of the differences.
-        standard_error: standard error of the mean.
-        lowest, highest: the extreme differences of the sample.
-        width: width of the metric's range, so differences are from -width to width; None if it is unbounded.
-        events: number of differences that are not 0.
     """
 
-    count: float
-    mean: float
-    standard_error: float
-    lowest: float
-    highest: float
-    width: float | None
-    events: int
+    count: float  # n; the effective number of clusters if values come in clusters
+    mean: float  # mean of the differences
+    standard_error: float  # standard error of the mean
+    lowest: float  # the smallest difference of the sample
+    highest: float  # the largest difference of the sample
+    width: float | None  # width of the metric's range, so differences are from -width to width; None if it is unbounded
+    events: int  # number of differences that are not 0
 
     @property
     def rarity(self) -> float:

@@ -36,19 +36,13 @@ class Moments:
     """Count, exact sum, exact sum of squares, and the extremes of m metrics over some queries.
 
     Results beyond the range of a double raise OverflowError.
-
-    Attributes:
-        count: number of queries.
-        sums: per metric, Σx in units of 2^-1074.
-        squares: per metric, Σx² in units of 2^-2148.
-        lowest, highest: per metric, the extreme values; ∞ and -∞ over no query.
     """
 
-    count: int
-    sums: tuple[int, ...]
-    squares: tuple[int, ...]
-    lowest: tuple[float, ...]
-    highest: tuple[float, ...]
+    count: int  # number of queries
+    sums: tuple[int, ...]  # per metric, Σx in units of 2^-1074
+    squares: tuple[int, ...]  # per metric, Σx² in units of 2^-2148
+    lowest: tuple[float, ...]  # per metric, the smallest value; ∞ over no query
+    highest: tuple[float, ...]  # per metric, the largest value; -∞ over no query
 
     @classmethod
     def zero(cls, metrics: int) -> "Moments":
@@ -161,15 +155,10 @@ def _shifted(value: int, bits: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ClusterTotals:
-    """Sums of c columns by cluster, in a state that merges: a cluster's queries may be anywhere.
+    """Sums of c columns by cluster, in a state that merges: a cluster's queries may be anywhere."""
 
-    Attributes:
-        hashes: uint64[g], one per cluster, ascending.
-        sums: int64[g, c].
-    """
-
-    hashes: HashArray = field(default_factory=lambda: np.zeros(0, np.uint64))
-    sums: IntArray = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    hashes: HashArray = field(default_factory=lambda: np.zeros(0, np.uint64))  # uint64[g], one per cluster, ascending
+    sums: IntArray = field(default_factory=lambda: np.zeros((0, 0), np.int64))  # int64[g, c]
 
     @classmethod
     def of(cls, hashes: HashArray, rows: IntArray) -> "ClusterTotals":
@@ -204,42 +193,27 @@ class ClusterTotals:
 
 @dataclass(frozen=True)
 class ClusterStatistics:
-    """The statistics of one column over clusters.
+    """The statistics of one column over clusters."""
 
-    Attributes:
-        count: effective number of clusters G.
-        standard_error: standard error of the mean over the queries; NaN below two effective clusters.
-        lowest, highest: extremes of the clusters' means.
-        events: number of clusters whose sum is not 0.
-    """
-
-    count: float
-    standard_error: float
-    lowest: float
-    highest: float
-    events: int
+    count: float  # effective number of clusters G
+    standard_error: float  # standard error of the mean over the queries; NaN below two effective clusters
+    lowest: float  # the smallest mean of a cluster
+    highest: float  # the largest mean of a cluster
+    events: int  # number of clusters whose sum is not 0
 
 
 @dataclass(frozen=True)
 class ClusterMoments:
-    """Exact moments of c columns over whole clusters, in a state that merges.
+    """Exact moments of c columns over whole clusters, in a state that merges."""
 
-    Attributes:
-        weights: per column, the position of the column that counts its queries; for such a column, its own.
-        sums: per column, ΣT, where T is the sum of a cluster.
-        squares: ΣT².
-        products: ΣT·m, where m is the cluster's number of queries.
-        lowest, highest: per column, the extremes of T/m; ∞ and -∞ over no query.
-        events: per column, the number of clusters whose sum is not 0.
-    """
-
+    # Per column, the position of the column that counts its queries; for such a column, its own.
     weights: tuple[int, ...]
-    sums: tuple[int, ...]
-    squares: tuple[int, ...]
-    products: tuple[int, ...]
-    lowest: tuple[float, ...]
-    highest: tuple[float, ...]
-    events: tuple[int, ...]
+    sums: tuple[int, ...]  # per column, ΣT, where T is the sum of a cluster
+    squares: tuple[int, ...]  # ΣT²
+    products: tuple[int, ...]  # ΣT·m, where m is the cluster's number of queries
+    lowest: tuple[float, ...]  # per column, the smallest T/m; ∞ over no query
+    highest: tuple[float, ...]  # per column, the largest T/m; -∞ over no query
+    events: tuple[int, ...]  # per column, the number of clusters whose sum is not 0
 
     @classmethod
     def of(cls, clusters: ClusterTotals, weights: tuple[int, ...]) -> "ClusterMoments":

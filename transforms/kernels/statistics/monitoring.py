@@ -24,19 +24,11 @@ _NARROWEST = 10
 
 @dataclass(frozen=True)
 class ConfidenceSequence:
-    """The interval of one sequence after the last night.
+    """The interval of one sequence after the last night."""
 
-    Attributes:
-        first: position of its first night.
-        nights: number of its nights t.
-        mean: mean of their estimates.
-        low: lower end of the interval.
-        high: upper end of the interval.
-    """
-
-    first: int
-    nights: int
-    mean: float
+    first: int  # position of its first night
+    nights: int  # number of its nights t
+    mean: float  # mean of their estimates
     low: float
     high: float
 

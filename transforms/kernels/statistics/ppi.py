@@ -36,19 +36,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class LabelledSample:
-    """Moments of n labelled queries and N others; variances and covariance are divided by the count.
+    """Moments of n labelled queries and N others; variances and covariance are divided by the count."""
 
-    Attributes:
-        labels: n human values Y.
-        judged: the judge's values F of the same queries.
-        covariance: Cov(Y, F).
-        others: the judge's values F' of the N other queries.
-    """
-
-    labels: Spread
-    judged: Spread
-    covariance: float
-    others: Spread
+    labels: Spread  # n human values Y
+    judged: Spread  # the judge's values F of the same queries
+    covariance: float  # Cov(Y, F)
+    others: Spread  # the judge's values F' of the N other queries
 
     @classmethod
     def of(cls, labels: FloatArray, judged: FloatArray, others: FloatArray) -> "LabelledSample":
@@ -108,23 +101,14 @@ class LabelledSample:
 
 @dataclass(frozen=True)
 class PpiEstimate:
-    """The mean of a sample at one power, and the statistics that its interval needs.
+    """The mean of a sample at one power, and the statistics that its interval needs."""
 
-    Attributes:
-        sample: the labelled and the other queries.
-        power: λ.
-        lowest: the lowest value that a query can have.
-        highest: the highest value that a query can have.
-        ddof: subtracted from counts in variances; 0 for the convention of ppi_py.
-        satterthwaite: degrees of freedom over strata; None for the number of labels minus 1.
-    """
-
-    sample: LabelledSample
-    power: float
-    lowest: float = 0.0
-    highest: float = 1.0
-    ddof: int = 1
-    satterthwaite: float | None = None
+    sample: LabelledSample  # the labelled and the other queries
+    power: float  # λ
+    lowest: float = 0.0  # the lowest value that a query can have
+    highest: float = 1.0  # the highest value that a query can have
+    ddof: int = 1  # subtracted from counts in variances; 0 for the convention of ppi_py
+    satterthwaite: float | None = None  # degrees of freedom over strata; None for the number of labels minus 1
 
     @property
     def degrees(self) -> float:

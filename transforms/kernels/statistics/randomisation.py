@@ -41,16 +41,11 @@ class Blocks:
     bits. The form depends on the number of queries alone and all sums are of whole numbers: any order and any tree
     of merging gives the same state. The sizes of all differences add up to less than 2^63 units: for a metric between
     0 and 1 in units of 2^-32, more than 2^30 queries fit.
-
-    Attributes:
-        count: number of queries.
-        keys: uint64[b], ascending: hashes of the queries, or, beyond LIMIT of them, 0 to LIMIT - 1.
-        sums: int64[b, m], sum of the block's differences, in the caller's unit. Equal keys are in the order of
-            their sums.
     """
 
-    count: int
-    keys: HashArray
+    count: int  # number of queries
+    keys: HashArray  # uint64[b], ascending: hashes of the queries, or, beyond LIMIT of them, 0 to LIMIT - 1
+    # int64[b, m], sum of the block's differences, in the caller's unit. Equal keys are in the order of their sums.
     sums: IntArray
 
     def __eq__(self, other: object) -> bool:

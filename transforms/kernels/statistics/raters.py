@@ -245,17 +245,11 @@ def tau_ap(human: Sequence[float], judge: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class DecisionAgreement:
-    """Comparisons of pairs of systems, decided by humans and by the judge.
+    """Comparisons of pairs of systems, decided by humans and by the judge."""
 
-    Attributes:
-        pairs: number of pairs.
-        equal: pairs with the same decision: better, worse, or not significant.
-        opposite: pairs that the judge finds significant and humans find significant the other way; should be 0.
-    """
-
-    pairs: int
-    equal: int
-    opposite: int
+    pairs: int  # number of pairs
+    equal: int  # pairs with the same decision: better, worse, or not significant
+    opposite: int  # pairs that the judge finds significant and humans find significant the other way; should be 0
 
     @property
     def share(self) -> float | None:

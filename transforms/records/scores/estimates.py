@@ -77,14 +77,11 @@ class SliceState:
 
 @dataclass(frozen=True)
 class RunEstimates(RunFacts):
-    """Means, intervals and comparisons over some slices of a run.
-
-    Attributes:
-        differences: by slice, its rows of `UNCORRECTED` by pair and metric. With all pairs they are by far the most of
-            the estimates, of which several steps have a copy, so they are columns and not objects.
-    """
+    """Means, intervals and comparisons over some slices of a run."""
 
     means: Mapping[str, Means] = field(default_factory=dict)
+    # By slice, its rows of `UNCORRECTED` by pair and metric. With all pairs they are by far the most of the estimates,
+    # of which several steps have a copy, so they are columns and not objects.
     differences: Mapping[str, pa.Table] = field(default_factory=dict)
     resultless: frozenset[int] = frozenset()
 
