@@ -69,8 +69,7 @@ class FailureLimit:
         )
 
 
-PoolsKey = tuple[Pools, int]
-"""Connected quota pools, and a shard of their tasks, or one of their lanes."""
+PoolsKey = tuple[Pools, int]  # connected quota pools, and a shard of their tasks, or one of their lanes
 
 FAILED, RECALLED, USAGE, WARNINGS = "failed", "recalled", "usage", "warnings"
 _REPORT_EVERY_S = 0.1

@@ -16,8 +16,7 @@ from rankbeam.transforms.clients.retrievers.applications.callables import CALLAB
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, shortened
 
-_DICT = "experiment"
-"""Name of an experiment without a file in messages; its paths are relative to the current folder."""
+_DICT = "experiment"  # name of an experiment without a file in messages; its paths are relative to the current folder
 
 
 def names_output(experiment: Any, replaced: Mapping[str, Any]) -> bool:

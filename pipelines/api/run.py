@@ -32,8 +32,7 @@ from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 _PREFIX = "rankbeam-"
-_SYSTEM = "system"
-"""Configuration name of an unnamed system."""
+_SYSTEM = "system"  # configuration name of an unnamed system
 
 
 def score_options(arguments: Mapping[str, Any]) -> ScoreOptions:

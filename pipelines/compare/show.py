@@ -28,8 +28,7 @@ from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, detectab
 from rankbeam.transforms.records.scores.rows import Verdict
 from rankbeam.transforms.records.slices import ALL
 
-_MOST_OPEN = 10
-"""Maximum number of comparisons without a significant difference that get their own sentences."""
+_MOST_OPEN = 10  # maximum number of comparisons without a significant difference that get their own sentences
 _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name not in ("config_id", "baseline")]
 
 

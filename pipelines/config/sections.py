@@ -40,8 +40,7 @@ class Section(BaseModel):
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_KEY = "[key]"
-"""Suffix that pydantic adds to the place of an invalid key."""
+_KEY = "[key]"  # suffix that pydantic adds to the place of an invalid key
 
 
 def problems_of(

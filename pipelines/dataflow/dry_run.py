@@ -32,8 +32,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
 _PIPELINE = "pipeline.pb"
-_PRICE = 0.06
-"""Assumed price of an hour of one CPU with its memory, in dollars; docs/scale.md assumes the same."""
+_PRICE = 0.06  # assumed price of an hour of one CPU with its memory, in dollars; docs/scale.md assumes the same
 
 
 @dataclass(frozen=True)

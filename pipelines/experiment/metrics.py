@@ -19,8 +19,7 @@ from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.stages import Judging
 
 AnyMetric = Metric | JudgedMetric
-GRADED = "ContextRelevance"
-"""The metric for which a judge grades documents."""
+GRADED = "ContextRelevance"  # the metric for which a judge grades documents
 
 
 def metrics_of(file: ExperimentFile) -> dict[AnyMetric, int]:

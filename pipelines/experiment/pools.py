@@ -22,8 +22,7 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.stages import Judging
 
-SourcePools = tuple[str | None, ...]
-"""Each source's pool; None if its calls cost nothing."""
+SourcePools = tuple[str | None, ...]  # each source's pool; None if its calls cost nothing
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ ITEMS, REJECTED, REVIEWS, ABOUT, MANIFEST = (
 )  # fmt: skip
 Record = TypeVar("Record")
 
-FORMAT = 1
-"""The version of the folder's format."""
+FORMAT = 1  # the version of the folder's format
 
 
 _AGAIN = "copy it again, or delete it and make the benchmark again, which pays for no call twice"

@@ -21,8 +21,7 @@ from rankbeam.transforms.goldens.planning import GoldensPlan, SuggestedProfiles,
 from rankbeam.transforms.goldens.records.items import Dimension, ProfileValue, SourceSpan, repeated_name
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
-PROFILES = "profiles.json"
-"""The default name of the file."""
+PROFILES = "profiles.json"  # the default name of the file
 
 
 class _Described(Section):

@@ -39,8 +39,7 @@ _WORDS = {
     Counter.RUNS_MISSED: "runs that miss a limit",
     Counter.THROTTLED_S: "seconds that lanes waited",
 }
-State = tuple[str, float | None]
-"""Text of the progress, and the share of the work that is done, if known."""
+State = tuple[str, float | None]  # text of the progress, and the share of the work that is done, if known
 Current = Callable[[], State]
 
 _INTERVAL_S = 0.5

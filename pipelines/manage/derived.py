@@ -8,8 +8,7 @@ from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
-MOST_BYTES = 64 << 20
-"""Maximum bytes to read from one table of a run."""
+MOST_BYTES = 64 << 20  # maximum bytes to read from one table of a run
 _logger = logging.getLogger(__name__)
 
 

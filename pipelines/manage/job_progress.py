@@ -21,8 +21,7 @@ _FAILED = frozenset({"gone", "failed", "canceled", "cancelled", "drained", "upda
 LOST_AFTER_S = 600.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 20.0
 _RATE_OVER_S = 300.0
-Point = tuple[float, int]
-"""Seconds since the start of the run, and the number of calls or queries done by then."""
+Point = tuple[float, int]  # seconds since the start of the run, and the number of calls or queries done by then
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,7 @@ def _delete(paths: Sequence[str]) -> None:
 
 
 FOLDER = "indexes"
-DAYS = 30.0
-"""By default, an index that no run has used for this long is not needed."""
+DAYS = 30.0  # by default, an index that no run has used for this long is not needed
 
 
 def unused_indexes(output: str, days: float) -> list[index_folder.KeptIndex]:

@@ -53,8 +53,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 _ANSWERS_AT_ONCE = 1024  # each takes about 40 kB while its calls are simulated
 _ONE_CLAIM = replace(LEAST, claims=1)
 _KEY_DIGITS = 16
-KNOWN = "known items"
-"""Name of the step that checks the judge with known items."""
+KNOWN = "known items"  # name of the step that checks the judge with known items
 
 
 @dataclass

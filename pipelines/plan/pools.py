@@ -21,8 +21,7 @@ from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
-Range = tuple[float, float]
-"""Least and most."""
+Range = tuple[float, float]  # least and most
 
 
 @dataclass(frozen=True)

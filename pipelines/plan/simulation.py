@@ -43,8 +43,7 @@ _KEEPS[EXAMPLES] = "; without `judge: {examples: …}` they are kept"
 Unknown = Mapping[int, tuple[int, int]]
 """Source and number of contexts of each configuration whose ranking may not be known yet."""
 
-Again = dict[str, dict[str, int]]
-"""The number of verdicts that are bought again, by reason and question."""
+Again = dict[str, dict[str, int]]  # the number of verdicts that are bought again, by reason and question
 
 
 class Assumption(Protocol):
@@ -97,8 +96,7 @@ class ImaginedAnswers:
 LEAST = ImaginedAnswers(claims=0, alike=True, reply_tokens=3, item_tokens=10)
 MOST = ImaginedAnswers(claims=12, characters=2000, of_a_claim=120)
 
-Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
-"""Returns the outcomes of the calls that are known, by key."""
+Recall = Callable[[Sequence[Call]], Mapping[str, Any]]  # returns the outcomes of the calls that are known, by key
 
 End = Callable[[Sequence[Call], Container[str]], bool]
 """Returns whether a task need not go on after some calls, which are known if their keys are in the container."""
@@ -211,8 +209,7 @@ def single_work(work: EvaluateAnswers, position: int) -> EvaluateAnswers:
     return replace(work, answering=answering, metrics={position: work.metrics.get(position, ())})
 
 
-EarlierWork = tuple[str, EvaluateAnswers]
-"""The difference as text, and the same work with other prompts or parts."""
+EarlierWork = tuple[str, EvaluateAnswers]  # the difference as text, and the same work with other prompts or parts
 
 
 @dataclass(frozen=True)

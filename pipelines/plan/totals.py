@@ -22,8 +22,7 @@ from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.judging.registry import step_of
 
-PREFIXES = (1024, 2048, 4096)
-"""Minimum tokens of a shared beginning that services cache; it depends on the model."""
+PREFIXES = (1024, 2048, 4096)  # minimum tokens of a shared beginning that services cache; it depends on the model
 
 
 class Step(NamedTuple):
@@ -46,8 +45,7 @@ class CallSize(NamedTuple):
     prefixes: tuple[int, ...] = ()
 
 
-Sizes = defaultdict[Step, dict[int, CallSize]]
-"""The distinct calls of each step, by a hash of their key."""
+Sizes = defaultdict[Step, dict[int, CallSize]]  # the distinct calls of each step, by a hash of their key
 
 Criteria = Mapping[tuple[tuple[str, str, str], frozenset[str]], str]
 """Each criterion's step name in tables, by its instructions and the names of its texts."""

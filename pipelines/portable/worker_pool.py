@@ -37,8 +37,7 @@ _REMEMBERED = 1000  # workers that have ended
 _OPTIONS = [("grpc.http2.max_pings_without_data", 0), ("grpc.http2.max_ping_strikes", 0), ("grpc.so_reuseport", 0)]
 
 Handle = TypeVar("Handle")
-Worker = tuple[str, str, BaseProcess]
-"""The number of a worker, the connection that started it, and its process."""
+Worker = tuple[str, str, BaseProcess]  # the number of a worker, the connection that started it, and its process
 
 
 class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):

@@ -28,8 +28,7 @@ _VERDICT_COLUMNS = (
 _QUESTION = ("step", "query_id", "items_hash", "right_hash", "position")
 
 Row = dict[str, Any]
-Claims = dict[tuple[str, str], list[Row]]
-"""Claims by query and text hash."""
+Claims = dict[tuple[str, str], list[Row]]  # claims by query and text hash
 Verdicts = dict[tuple[Any, ...], Row]
 """Verdicts by step, query and hash of the evidence; verdicts on claims also by claim."""
 

@@ -38,8 +38,7 @@ class MatrixCell:
     hint: str = ""
 
 
-GATED = ("difference", "difference_low", "difference_high")
-"""Values of gates on differences."""
+GATED = ("difference", "difference_low", "difference_high")  # values of gates on differences
 _MARGIN = 18.0
 _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 

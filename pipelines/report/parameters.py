@@ -114,8 +114,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-Points = list[tuple[float, int]]
-"""Values of a parameter, and the configurations that have them."""
+Points = list[tuple[float, int]]  # values of a parameter, and the configurations that have them
 
 
 def sweeps(study: Study) -> dict[str, list[tuple[str, Points]]]:

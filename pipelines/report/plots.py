@@ -11,8 +11,7 @@ from rankbeam.pipelines.report.svg import PlotScale, parameter_scale, ticks, val
 WIDTH, HEIGHT = 640.0, 300.0
 BAR_WIDTH, BAR_HEIGHT = 260.0, 22.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 18.0, 14.0, 44.0
-MOST_LINES, FEW_LINES = 8, 3
-"""Maximum lines in a plot, and maximum lines for which all intervals are drawn."""
+MOST_LINES, FEW_LINES = 8, 3  # maximum lines in a plot, and maximum lines for which all intervals are drawn
 _LETTER = 6.5
 _OUTLINES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),  # a circle
@@ -21,8 +20,7 @@ _OUTLINES: tuple[tuple[tuple[float, float], ...], ...] = (
     ((0, -5), (5, 4), (-5, 4)),
 )
 
-Point = tuple[float, float, float, float, str]
-"""Across, up, both ends of an interval, and a label."""
+Point = tuple[float, float, float, float, str]  # across, up, both ends of an interval, and a label
 
 
 @dataclass(frozen=True)

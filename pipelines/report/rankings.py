@@ -15,8 +15,7 @@ _MOST_RANKINGS, _WORST, _BEST = 2_000, 50, 20
 _MOST_LETTERS_OF_ALL, _FEWEST_LETTERS = 3_000_000, 60
 _MOST_UNRETRIEVED, _MOST_LETTERS_OF_A_TITLE = 10, 120
 
-Cells = set[tuple[int, int]]
-"""Configuration and query, by position."""
+Cells = set[tuple[int, int]]  # configuration and query, by position
 
 
 def shown_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Cells:

@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.formats import rows, sources, texts
 from rankbeam.transforms.records.conversations import HISTORY, history_of
 from rankbeam.transforms.records.errors import InputError
 
-MOST_BYTES = 256 << 20
-"""Reports do not read larger files, which would take longer than everything else."""
+MOST_BYTES = 256 << 20  # reports do not read larger files, which would take longer than everything else
 
 _MOST_LETTERS, _MOST_LETTERS_OF_ALL = 400, 2_000_000
 

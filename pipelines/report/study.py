@@ -16,15 +16,13 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
-LEADING = 16
-"""Maximum number of configurations to compare with each other; the best ones are chosen."""
+LEADING = 16  # maximum number of configurations to compare with each other; the best ones are chosen
 
 MOST_ROWS, MOST_SHOWN = 5_000, 100
 """Maximum rows of a table in the page's data, and of a table with pictures, of which each metric has two."""
 
 
-INSIDE = "retriever."
-"""The component whose name is left out of parameters."""
+INSIDE = "retriever."  # the component whose name is left out of parameters
 
 
 class Pair(NamedTuple):

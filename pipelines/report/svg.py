@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-_LOGARITHMIC_FROM = 8.0
-"""An axis is logarithmic from this ratio of the largest value to the smallest."""
+_LOGARITHMIC_FROM = 8.0  # an axis is logarithmic from this ratio of the largest value to the smallest
 
-_NOISE = 1e-4
-"""Values with a smaller relative difference are drawn as equal: labels have six digits."""
+_NOISE = 1e-4  # values with a smaller relative difference are drawn as equal: labels have six digits
 
 
 def element(name: str, attributes: dict[str, str | float], *children: str) -> Markup:

@@ -20,8 +20,7 @@ from rankbeam.transforms.records.metrics.names import split_name
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
-LOW, HIGH, NOISY = 0.5, 0.7, 0.1
-"""Limits: most is missing; most is present; a tenth of an answer's claims is wrong."""
+LOW, HIGH, NOISY = 0.5, 0.7, 0.1  # limits: most is missing; most is present; a tenth of an answer's claims is wrong
 
 
 @dataclass(frozen=True)

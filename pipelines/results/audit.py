@@ -19,8 +19,7 @@ from rankbeam.transforms.records.metrics.names import HOLES, Metric
 from rankbeam.transforms.records.scores.rows import Verdict
 from rankbeam.transforms.records.slices import ALL
 
-Pair = tuple[str, str]
-"""A query and a document."""
+Pair = tuple[str, str]  # a query and a document
 
 _LEAST_KAPPA, _MOST_OVERRATED = 0.4, 0.1
 _MOST_NAMED = 10

@@ -17,8 +17,7 @@ from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 
-_CACHED = ("runs", "configurations", "configuration_metrics", "comparisons")
-"""Small tables that are read several times."""
+_CACHED = ("runs", "configurations", "configuration_metrics", "comparisons")  # small tables that are read several times
 _ORDERED_BY = {
     "configurations": ("position",),
     "configuration_metrics": ("config_id", "slice", "metric"),
@@ -195,5 +194,4 @@ class InBigQuery:
         return pa.array([*known, *sorted(set(column.to_pylist()) - set(known))], pa.string())
 
 
-RunTables = InFolder | InMemory | InBigQuery
-"""The tables of one run."""
+RunTables = InFolder | InMemory | InBigQuery  # the tables of one run

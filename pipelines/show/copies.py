@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
-STATUS = "rankbeam_status"
-"""The column that lists a row's metrics without a value, with reasons."""
+STATUS = "rankbeam_status"  # the column that lists a row's metrics without a value, with reasons
 _COLUMNS = ("config_id", "query_id", "status", "metrics")
 _NOT_EVALUATED = "not evaluated"
 EVENT = "gen_ai.evaluation.result"

@@ -15,8 +15,7 @@ from rich.cells import cell_len
 from rankbeam.transforms.records.errors import pluralize
 
 NO_VALUE = "–"
-GAP = 3
-"""Number of blanks between two columns."""
+GAP = 3  # number of blanks between two columns
 
 _UNITS = ("kB", "MB", "GB", "TB")
 _PARTS = re.compile(r"\(?[^\s,:/=;(-]*[\s,:/=;-]*")
@@ -217,8 +216,7 @@ class Screen:
         return "\n".join(_wrap_line(line, self.width, indent) for line in text.split("\n"))
 
 
-WHOLE = Screen()
-"""A file or a pipe."""
+WHOLE = Screen()  # a file or a pipe
 
 
 def _wrap_line(line: str, width: int, indent: str) -> str:

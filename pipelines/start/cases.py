@@ -13,8 +13,7 @@ from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.records.errors import InputError, did_you_mean, pluralize
 
-JUDGE, EMBEDDER = "judge", "embedder"
-"""Names of the services in these experiments."""
+JUDGE, EMBEDDER = "judge", "embedder"  # names of the services in these experiments
 
 
 def columns_of(stated: Sequence[str]) -> dict[str, str]:

@@ -28,8 +28,7 @@ _HELPDESK = "helpdesk"
 _ENDINGS = (".md", ".csv", ".jsonl", ".json", ".yaml", ".tsv", ".run", ".py", ".ipynb")
 """File name endings of the examples, as in pyproject.toml. A checkout's folder may also contain results."""
 _RESULTS = ("out", "__pycache__")
-SCHEMA = "rankbeam.schema.json"
-"""The file with the JSON Schema, in the experiment's folder."""
+SCHEMA = "rankbeam.schema.json"  # the file with the JSON Schema, in the experiment's folder
 
 _SCHEMA_LINE = f"# yaml-language-server: $schema={SCHEMA}"
 _NEEDED = {

@@ -63,8 +63,7 @@ class SystemClock:
 
 
 SYSTEM_CLOCK = SystemClock()
-_GRACE_S = 5.0
-"""Seconds after a time limit in which a loop that was stopped may read replies."""
+_GRACE_S = 5.0  # seconds after a time limit in which a loop that was stopped may read replies
 
 _LATE_S = 0.5
 _lock = threading.Lock()

@@ -2,22 +2,17 @@
 
 from importlib.util import find_spec
 
-SEARCH = "search"
-"""Vertex AI Search."""
-SECRETS = "secrets"
-"""Secret Manager."""
+SEARCH = "search"  # Vertex AI Search
+SECRETS = "secrets"  # Secret Manager
 IR_DATASETS = "ir-datasets"
 """Collections by name. They are fetched on the machine that submits a run, so workers do not need this library."""
-MLFLOW = "mlflow"
-"""The tracker that `rankbeam log` copies runs to."""
+MLFLOW = "mlflow"  # the tracker that `rankbeam log` copies runs to
 DOCUMENTS = "documents"
 """PDF files. Their text is extracted on the machine that submits a run, so workers do not need this library."""
-LOCAL = "local"
-"""Models in this process: ONNX Runtime and tokenizers."""
+LOCAL = "local"  # models in this process: ONNX Runtime and tokenizers
 EXTRAS = (SEARCH, SECRETS, LOCAL)
 """The extras that workers may need: those installed here are installed on workers, too."""
-MISSING = "missing_library"
-"""Type of a pydantic error about this machine, not about the value."""
+MISSING = "missing_library"  # type of a pydantic error about this machine, not about the value
 
 
 def missing_extra(module: str, extra: str, service: str) -> str | None:

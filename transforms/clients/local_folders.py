@@ -16,11 +16,9 @@ from pathlib import Path
 
 from rankbeam.transforms.records.errors import InputError
 
-FOLDER = "RANKBEAM_COLLECTIONS"
-"""The environment variable that names the folder."""
+FOLDER = "RANKBEAM_COLLECTIONS"  # the environment variable that names the folder
 
-SOURCE = "source.txt"
-"""The file next to a corpus that names the folder from which it was extracted."""
+SOURCE = "source.txt"  # the file next to a corpus that names the folder from which it was extracted
 
 _KEPT_S = 86_400.0
 

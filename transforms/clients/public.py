@@ -25,8 +25,7 @@ class PublicCollection:
     corpus: str | None
 
 
-MIRROR = "RANKBEAM_BEIR_URL"
-"""The environment variable that names another location of the archives."""
+MIRROR = "RANKBEAM_BEIR_URL"  # the environment variable that names another location of the archives
 PUBLISHED = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 NAMES = (
     "arguana", "climate-fever", "cqadupstack", "dbpedia-entity", "fever", "fiqa", "germanquad", "hotpotqa", "mmarco",

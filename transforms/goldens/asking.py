@@ -26,8 +26,7 @@ WRITTEN = frozenset({"profiles", "facts", "enlarge", "distill", "question", "una
 """The steps of the writing model; all others belong to the checking model."""
 FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID, FailureKind.MALFORMED})
 """Failures that the same call would repeat; the ledger keeps malformed replies, too."""
-JUDGED = ("support", "nugget_assign", "grade")
-"""The steps that use a judge's prompts."""
+JUDGED = ("support", "nugget_assign", "grade")  # the steps that use a judge's prompts
 _JUDGED_VERSION = 1
 """The version of these prompts: making a benchmark may take weeks, and the keys of paid calls must not change."""
 _MOST_OUTPUT_TOKENS = 4096

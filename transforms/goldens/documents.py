@@ -19,8 +19,7 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.kernels.sampling import draw
 from rankbeam.transforms.records.errors import InputError
 
-SUFFIXES = (".txt", ".md", ".markdown")
-"""Suffixes of the files that are read from a RAG Engine corpus."""
+SUFFIXES = (".txt", ".md", ".markdown")  # suffixes of the files that are read from a RAG Engine corpus
 
 _BETWEEN_CHUNKS = "\n\n"
 _DOCUMENT = "doc_id"

@@ -18,8 +18,7 @@ from rankbeam.transforms.kernels.wording import length, words
 from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 
-LEAST_WORDS = 12
-"""A question is only made from a span with at least this many words."""
+LEAST_WORDS = 12  # a question is only made from a span with at least this many words
 _NOT_IN_QRELS = "\t\0\ufeff"  # in addition to line ends
 _LEAST_LINK = 4  # for a question about two documents, the minimum weight of their common words
 

@@ -38,15 +38,12 @@ from rankbeam.transforms.kernels.search.nearest import Vectors, first_near
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError
 
-ROUNDS = 4
-"""Maximum number of rounds: a later round makes up for what earlier rounds lacked."""
+ROUNDS = 4  # maximum number of rounds: a later round makes up for what earlier rounds lacked
 _ALIKE = 4  # maximum questions of one type from the same spans
 _LEAST_ACCEPTANCE = Fraction(1, 4)
 
-Stratum = tuple[str, ...]
-"""The number of a topic, and the values of attributes."""
-Cell = tuple[Stratum, str]
-"""A stratum and a type."""
+Stratum = tuple[str, ...]  # the number of a topic, and the values of attributes
+Cell = tuple[Stratum, str]  # a stratum and a type
 
 
 @dataclass(frozen=True)

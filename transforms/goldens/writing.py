@@ -47,8 +47,7 @@ from rankbeam.transforms.records.calls.steps import Call, Steps, together
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
 STAGE = "write"
-FURTHER = "(further document)"
-"""The mark of facts of other documents than those that a question is about."""
+FURTHER = "(further document)"  # the mark of facts of other documents than those that a question is about
 LEAST_AGREEMENT = 0.8
 """Minimum F1 between the claims of the answer and those of an answer derived from the quotes alone."""
 

@@ -23,10 +23,8 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import EvaluatedItem, KnownAnswer
 from rankbeam.transforms.records.reply import Reply
 
-KNOWN = "ask known items"
-"""The name of the work of the only judge, or the first."""
-LEAST_TEXTS = 100
-"""Runs that judge fewer contexts and answers skip known items, which would cost more than they tell."""
+KNOWN = "ask known items"  # the name of the work of the only judge, or the first
+LEAST_TEXTS = 100  # runs that judge fewer contexts and answers skip known items, which would cost more than they tell
 
 _WEEKS = 26
 

@@ -26,8 +26,7 @@ from rankbeam.transforms.records.judging.items import items_in
 from rankbeam.transforms.records.scores.judged import VALUES
 from rankbeam.transforms.records.scores.scored import Status
 
-WORK = "evaluate answers"
-"""The name of the stage's only work."""
+WORK = "evaluate answers"  # the name of the stage's only work
 PANEL = "judged"
 
 _ROWS_AT_ONCE = 1000

@@ -162,8 +162,7 @@ _TRAJECTORIES: Mapping[str, tuple[Callable[..., Value], tuple[Undefined, ...]]] 
     "TrajectoryPrecision": (trajectories.trajectory_precision, (*_EXPECTED, _U.NO_STEPS)),
     "TrajectoryRecall": (trajectories.trajectory_recall, (*_EXPECTED, _U.NO_STEPS_EXPECTED)),
 }
-ARGS = "args"
-"""The option of metrics of trajectories that says how arguments are compared."""
+ARGS = "args"  # the option of metrics of trajectories that says how arguments are compared
 _DEFAULT_ARGS = trajectories.MATCHES[0]
 
 JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(

@@ -29,8 +29,7 @@ from rankbeam.transforms.records.scores.judged import (
     by_people,
 )
 
-MAJORITY = "majority"
-"""The name of the majority in tables; no judge can have it."""
+MAJORITY = "majority"  # the name of the majority in tables; no judge can have it
 
 AllReplies = dict[JudgeQuestion, list[Any]]
 """The replies to each question, in the order of the judges that were asked: values, or CallErrors."""

@@ -240,8 +240,7 @@ def circularity(judge: Judge, answering: Mapping[int, AnswerGenerator], names: S
             yield f"{what}, so that it may be tuned to the judge"
 
 
-LONGEST_QUOTE = 13
-"""A template with this many consecutive words of the judge's prompt quotes it."""
+LONGEST_QUOTE = 13  # a template with this many consecutive words of the judge's prompt quotes it
 
 
 def is_of_one_family(one: Model, other: Model) -> bool:

@@ -15,8 +15,7 @@ from rankbeam.transforms.judge.steps.criterion import CriterionStep
 from rankbeam.transforms.records.calls.prompt import FENCE, SEPARATOR, Template, check_template, newest
 from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean
 
-VERSION_1 = "v1"
-"""The version whose keys are those of the first release; it sends long questions whole."""
+VERSION_1 = "v1"  # the version whose keys are those of the first release; it sends long questions whole
 DEFAULT_VERSION = "v2"
 VERSIONS: Mapping[str, int] = MappingProxyType({VERSION_1: 1, DEFAULT_VERSION: 2})
 """The versions of the shipped prompts, by name."""

@@ -16,8 +16,7 @@ from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, Va
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgedInput, JudgeQuestion, JudgeReplies, Need
 
-Replies = Mapping[JudgeQuestion, Any]
-"""The parsed reply of a step, or the CallError of a question that failed."""
+Replies = Mapping[JudgeQuestion, Any]  # the parsed reply of a step, or the CallError of a question that failed
 
 
 class Evidence:

@@ -42,8 +42,7 @@ _KEY_DIGITS = 8
 
 Answers = dict[int, list[Answer]]
 SampleQuestions = Sequence[tuple[JudgeQuestion, int]]
-SampleReplies = dict[int, AllReplies]
-"""The replies to questions, by sample."""
+SampleReplies = dict[int, AllReplies]  # the replies to questions, by sample
 
 
 @dataclass(frozen=True)

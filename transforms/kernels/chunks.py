@@ -200,8 +200,7 @@ def _recursive(text: str, size: int, overlap: int, *, intact: bool) -> list[Span
     return spans
 
 
-_SENTENCE, _WORD_BOUNDARY, _CHARACTER = 2, 3, 4
-"""Levels of boundaries; paragraphs have 0, and lines 1."""
+_SENTENCE, _WORD_BOUNDARY, _CHARACTER = 2, 3, 4  # levels of boundaries; paragraphs have 0, and lines 1
 
 
 def _highest(levels: Sequence[int], least: int, most: int) -> int:

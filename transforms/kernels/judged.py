@@ -23,10 +23,8 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 
-HIGHEST_GRADE = 3
-"""The highest grade of a context, and of an answer's relevance; the lowest is 0."""
-USEFUL_GRADE = 2
-"""The grade from which a context counts as relevant if yes or no is needed."""
+HIGHEST_GRADE = 3  # the highest grade of a context, and of an answer's relevance; the lowest is 0
+USEFUL_GRADE = 2  # the grade from which a context counts as relevant if yes or no is needed
 
 
 class Undefined(StrEnum):

@@ -8,8 +8,7 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import IntArray
 
-_LEAST_FIFTHS = 4
-"""Fifths of a chunk that the document must contain in one piece, unless it contains all of the chunk."""
+_LEAST_FIFTHS = 4  # fifths of a chunk that the document must contain in one piece, unless it contains all of the chunk
 
 _BLANKS = re.compile(r"\s+")
 

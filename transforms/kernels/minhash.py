@@ -16,8 +16,7 @@ from rankbeam.transforms.kernels.hashing import combine, hash_strings, mix
 
 CHARACTERS = 5
 PERMUTATIONS, BANDS = 128, 16
-LEAST_JACCARD = 0.7
-"""The index from which two texts are near-duplicates."""
+LEAST_JACCARD = 0.7  # the index from which two texts are near-duplicates
 
 _SEEDS: HashArray = mix(np.arange(1, PERMUTATIONS + 1, dtype=np.uint64))
 _ROWS = PERMUTATIONS // BANDS

@@ -16,8 +16,7 @@ _WORD = re.compile(r"\S+")
 _NO_WORD_BEFORE, _NO_WORD_AFTER = r"(?<![^\W_])", r"(?![^\W_])"
 _EDGES = " .,;:!?-()[]{}<>"
 
-Span = tuple[int, int]
-"""Start and end in code points of the text."""
+Span = tuple[int, int]  # start and end in code points of the text
 
 
 def span_of(quote: str, text: str) -> Span | None:

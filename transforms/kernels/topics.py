@@ -17,8 +17,7 @@ _LABEL_WORDS = 3
 _SCALE = 64
 MOST_TOPICS = 24
 
-Profile = dict[str, int]
-"""Words with their weights."""
+Profile = dict[str, int]  # words with their weights
 
 
 def topic_count(documents: int) -> int:

@@ -6,11 +6,9 @@ from typing import Any
 
 from rankbeam.transforms.records.errors import shortened
 
-HISTORY, TURN, CONVERSATION = "history", "turn", "conversation"
-"""The attributes of a query."""
+HISTORY, TURN, CONVERSATION = "history", "turn", "conversation"  # the attributes of a query
 
-Message = dict[str, str]
-"""A message with its `role` ("user" or "assistant") and its `text`."""
+Message = dict[str, str]  # a message with its `role` ("user" or "assistant") and its `text`
 
 USER, ASSISTANT = "user", "assistant"
 _MOST_SHOWN = 60

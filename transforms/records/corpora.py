@@ -12,8 +12,7 @@ from rankbeam.transforms.records.errors import Failure
 
 _MODULUS = 1 << 128
 _SUFFIX = ".txt"
-AS_STAGED = ""
-"""Root of files that were uploaded unchanged: the name of each is its whole path, percent-encoded."""
+AS_STAGED = ""  # root of files that were uploaded unchanged: the name of each is its whole path, percent-encoded
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,9 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
-"""A text that is not blank."""
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]  # a text that is not blank
 
-TEXT: dict[str, Any] = {"type": "string"}
-"""The schema of a text."""
+TEXT: dict[str, Any] = {"type": "string"}  # the schema of a text
 
 _ANNOTATIONS = frozenset({"title", "description", "default"})
 

@@ -7,8 +7,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.records.errors import InputError
 
-LLM, HUMAN = "llm", "human"
-"""Sources of judgements, as files of judgements and the table `rankings` name them."""
+LLM, HUMAN = "llm", "human"  # sources of judgements, as files of judgements and the table `rankings` name them
 
 GRADES = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("grade", pa.int64())])
 """One row for each query and document that the judge graded, from 0 to 3."""
@@ -18,8 +17,7 @@ AUDITED = pa.schema(
 )
 """One row for each query and document that the judge graded, on the scale of people; `human` is null for a hole."""
 
-LEAST_AUDITED = 50
-"""With fewer such pairs, an audit says little."""
+LEAST_AUDITED = 50  # with fewer such pairs, an audit says little
 MOST_AUDITED = 200
 """Pairs of query and document that audit a judge by default, about equally many for each of its grades."""
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError
 
-ADJUDICATED = "adjudicated"
-"""The annotator whose decisions replace those of all others."""
+ADJUDICATED = "adjudicated"  # the annotator whose decisions replace those of all others
 
 LABELS = pa.schema(
     [
@@ -47,8 +46,7 @@ by whose values queries were drawn; null if they were drawn at random from all, 
 all claims of the text together; null for a whole text, and in older labels. `drawn_for` is the metric that the query
 was drawn for; null if a person chose it, and in older labels.
 """
-ADDED = ("drawn_by", "items_hash", "drawn_for")
-"""Columns that older labels lack."""
+ADDED = ("drawn_by", "items_hash", "drawn_for")  # columns that older labels lack
 
 
 def text_hash(text: str) -> str:

@@ -11,8 +11,7 @@ import numpy as np
 
 from rankbeam.transforms.records.errors import CallError, InputError
 
-ROUNDING = 1e-9
-"""The tolerance by which a plug-in's value may be out of its range."""
+ROUNDING = 1e-9  # the tolerance by which a plug-in's value may be out of its range
 
 
 @cache

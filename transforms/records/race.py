@@ -9,8 +9,7 @@ import numpy as np
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 
-ALPHA = 0.05
-"""The probability of dropping the best one in a race that states none."""
+ALPHA = 0.05  # the probability of dropping the best one in a race that states none
 _SALT = np.uint64(0x9E3779B97F4A7C15)  # an order unlike those of buckets and of the bootstrap's weights
 
 

@@ -14,21 +14,16 @@ import pyarrow as pa
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 from rankbeam.transforms.kernels.grouping import grouped
 
-ALL = "all"
-"""The slice of all queries."""
+ALL = "all"  # the slice of all queries
 
-MISSING = "(none)"
-"""The value of an attribute that a query does not have."""
+MISSING = "(none)"  # the value of an attribute that a query does not have
 
-CROSS = "×"
-"""Joins crossed attributes; experiments may also write `*`."""
+CROSS = "×"  # joins crossed attributes; experiments may also write `*`
 
 
-UNKNOWN = "(unknown)"
-"""The rank of a query without a value."""
+UNKNOWN = "(unknown)"  # the rank of a query without a value
 
-RANKED_BY = ("RR", "ContextRR")
-"""The metrics whose values are reciprocal ranks."""
+RANKED_BY = ("RR", "ContextRR")  # the metrics whose values are reciprocal ranks
 
 _RANK = re.compile(r"rank\((.+)\)")
 _ALONE = 10

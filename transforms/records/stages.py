@@ -9,17 +9,12 @@ from typing import Any
 
 RERANK = "rerank"
 MOST_DEPTH, DEFAULT_DEPTH = 1000, 50
-Texts = tuple[str, tuple[str, ...]]
-"""A query, and the texts that are scored for it in one call."""
-Scores = tuple[tuple[str, float | None], ...]
-"""Hashes of texts with their scores; None for a text that got none."""
-HIGHEST_RATING = 10
-"""The highest rating that a reranking model may give a text; the lowest is 0."""
+Texts = tuple[str, tuple[str, ...]]  # a query, and the texts that are scored for it in one call
+Scores = tuple[tuple[str, float | None], ...]  # hashes of texts with their scores; None for a text that got none
+HIGHEST_RATING = 10  # the highest rating that a reranking model may give a text; the lowest is 0
 REWRITE = "rewrite"
-ADDED = (REWRITE, RERANK)
-"""Stages that a configuration may have or lack."""
-RETRIEVER = "retriever"
-"""The stage in which configurations with different types of retrievers differ."""
+ADDED = (REWRITE, RERANK)  # stages that a configuration may have or lack
+RETRIEVER = "retriever"  # the stage in which configurations with different types of retrievers differ
 _SEARCH = frozenset({RETRIEVER, "corpus"})
 
 

@@ -328,11 +328,9 @@ TABLES = {
     **ANSWER_TABLES,
 }
 
-LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")
-"""Tables that grow with the queries."""
+LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")  # tables that grow with the queries
 
-ADDED = frozenset({"gates", "usage", "corpora", "monitor", *ANSWER_TABLES})
-"""Tables that runs of earlier versions lack."""
+ADDED = frozenset({"gates", "usage", "corpora", "monitor", *ANSWER_TABLES})  # tables that runs of earlier versions lack
 
 NEVER_EMPTY = frozenset({"runs", "configurations", "query_metrics", "configuration_metrics"})
 """Tables that have rows in every run."""

@@ -231,8 +231,7 @@ class Consumption:
 
 
 NO_CONSUMPTION = Consumption()
-INVENTED = -1
-"""The position of a cited context that the answer does not have."""
+INVENTED = -1  # the position of a cited context that the answer does not have
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from rankbeam.transforms.records.queries import Documents, Embeddings, Query, Ra
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 
 BucketFailures = tuple[int, tuple[int, Failure]]
-Share = tuple[int, int]
-"""A source, and the number of a share in its queries."""
+Share = tuple[int, int]  # a source, and the number of a share in its queries
 CutOfSource = tuple[int, tuple[int, int]]
 """A source, its number of truncated texts, of which its model saw only a part, and the number of all its texts."""
 

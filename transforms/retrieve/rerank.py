@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 _ITEMS, _SCORES, _FAILED, _COMPUTED = "items", "scores", "failed", "computed"
 _NO_TEXT, _NO_SCORE = "have no text", "got no score"
 
-ScoresOfQuery = tuple[int, tuple[str, int, Scores]]
-"""A bucket; and a query, a source and the scores of its texts."""
+ScoresOfQuery = tuple[int, tuple[str, int, Scores]]  # a bucket; and a query, a source and the scores of its texts
 
 Cut = tuple[str, tuple[int, int]]
 """A model in this process, its number of truncated pairs, and the number of all its pairs."""
@@ -46,11 +45,9 @@ Left = tuple[tuple[int, str], tuple[int, int]]
 """A source and a reason; the number of documents that were not scored for this reason, and of their queries."""
 
 
-CalledReranking = Rate | Rerank
-"""Work that scores a query's texts by calls."""
+CalledReranking = Rate | Rerank  # work that scores a query's texts by calls
 
-Reranking = CalledReranking | CrossEncode
-"""Work that scores a query's texts."""
+Reranking = CalledReranking | CrossEncode  # work that scores a query's texts
 
 
 def as_configurations(evaluation: Evaluation) -> Evaluation:

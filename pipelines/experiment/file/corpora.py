@@ -12,8 +12,7 @@ from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
-CORPUS = "corpus"
-"""The key of a retriever that names a corpus, and the role of that component of a configuration."""
+CORPUS = "corpus"  # the key of a retriever that names a corpus, and the role of that component of a configuration
 
 _CHUNKS = frozenset({"chunks"})  # cut on this machine
 

@@ -124,8 +124,7 @@ class ModelRerankParameters(Parameters):
 
 
 QUERY, CONTEXTS = "query", "contexts"
-OWN = frozenset({QUERY, CONTEXTS, FENCE})
-"""The variables that are not attributes of queries."""
+OWN = frozenset({QUERY, CONTEXTS, FENCE})  # the variables that are not attributes of queries
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ _TOKENS_OF_A_LANE = 100_000  # per minute: a lane with much less could not begin
 _CALLS_OF_A_LANE = 100.0  # per second: a call takes 1.4 to 7.4 ms of a process's only core
 _IN_FLIGHT_OF_A_LANE = 10  # so that these answers may take .1 s
 DATA, IMPORT = "rag_engine_data", "rag_engine_import"
-NAMES = (DATA, IMPORT)
-"""Names of the quota pools for building corpora."""
+NAMES = (DATA, IMPORT)  # names of the quota pools for building corpora
 
 
 class PricesModel(Section):

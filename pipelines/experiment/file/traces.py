@@ -21,8 +21,7 @@ from rankbeam.transforms.records.errors import InputError, InputErrors
 if TYPE_CHECKING:
     from rankbeam.pipelines.traces import TraceSummary
 
-_ORIGINS = ("queries", "file", "goldens", "beir", "ir_datasets")
-"""Keys of the dataset that name queries."""
+_ORIGINS = ("queries", "file", "goldens", "beir", "ir_datasets")  # keys of the dataset that name queries
 
 
 class TracesModel(Section):

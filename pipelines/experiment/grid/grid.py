@@ -20,8 +20,7 @@ from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect, parse_dialect
 from rankbeam.transforms.records.metrics.names import Metric
 
-_SIGNS = ",:="
-"""Characters that separate the parts of a configuration name."""
+_SIGNS = ",:="  # characters that separate the parts of a configuration name
 
 
 def _wrong_labels(located: YamlDocument) -> Iterator[InputError]:

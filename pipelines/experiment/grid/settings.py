@@ -30,20 +30,16 @@ MOST_CELLS = 10_000
 Grid = Mapping[str, Sequence[tuple[str, Any]]]
 """The values of each parameter of the grid, with the labels that replace them in names."""
 
-CONFIGURATION = ""
-"""Role of the keys of the configuration itself: `top_k` and the threshold of scores."""
+CONFIGURATION = ""  # role of the keys of the configuration itself: `top_k` and the threshold of scores
 
-_REPLAY = "replay"
-"""The type under `answers:` of existing answers."""
+_REPLAY = "replay"  # the type under `answers:` of existing answers
 
 Target = tuple[str, str]
 """Target of a parameter of the grid: the role of a component, and the name of the parameter there."""
 
-STAGES = (REWRITE, RERANK)
-"""Components that the grid can replace as a whole, too."""
+STAGES = (REWRITE, RERANK)  # components that the grid can replace as a whole, too
 
-_Stage = tuple[str, Any, Place]
-"""A stage from the grid: its label, the component, and its place."""
+_Stage = tuple[str, Any, Place]  # a stage from the grid: its label, the component, and its place
 
 
 def _can_have(role: str, item: ConfigurationModel) -> bool:

@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.calls.health import NotAsked
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 
-MOST_CHARACTERS = 60_000
-"""The most characters of one request: some services take 20,000 tokens."""
+MOST_CHARACTERS = 60_000  # the most characters of one request: some services take 20,000 tokens
 
 _MOST_CANDIDATES = 1_000
 _EMBED, _TEXT = '{"step":"embed"', '"text":'

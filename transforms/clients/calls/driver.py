@@ -11,8 +11,7 @@ from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, 
 from rankbeam.transforms.records.reply import Reply
 
 Outcome = CallAnswer | FailedTask
-Emit = Callable[[Outcome, int], None]
-"""Takes the outcome of a task, and its approximate bytes in memory."""
+Emit = Callable[[Outcome, int], None]  # takes the outcome of a task, and its approximate bytes in memory
 
 _BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # without texts and payloads; measured
 _GROWTH = 5  # how much larger a task is at its largest step than at its first one, until a task has ended

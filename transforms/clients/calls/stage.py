@@ -10,8 +10,7 @@ from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Usage, Work
 
-Pools = tuple[str, ...]
-"""Quota pools that one lane needs: tasks use them together."""
+Pools = tuple[str, ...]  # quota pools that one lane needs: tasks use them together
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,9 @@ SCHEMA = pa.schema(
 )
 """One row for each name, with its pickled `tasks` and their `work`, which is null if they have several."""
 
-Group = Sequence[Task]
-"""Tasks with the same name: they need the same calls, which are made once."""
+Group = Sequence[Task]  # tasks with the same name: they need the same calls, which are made once
 
-TaskBatch = tuple[str, pa.RecordBatch]
-"""The name of a work, and rows of its tasks."""
+TaskBatch = tuple[str, pa.RecordBatch]  # the name of a work, and rows of its tasks
 
 _Row = tuple[str, str | None, bytes]
 # Approximate size of a batch. Flink sorts batches in a few megabytes for each grouping, and refuses larger ones.

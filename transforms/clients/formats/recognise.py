@@ -33,8 +33,7 @@ class Format(StrEnum):
     JSON_ROWS = "JSON lines of judgements or results"
 
 
-TABLES = (Format.BIGQUERY, Format.PARQUET, Format.ARROW)
-"""Formats with named and typed columns, which `tables` reads."""
+TABLES = (Format.BIGQUERY, Format.PARQUET, Format.ARROW)  # formats with named and typed columns, which `tables` reads
 
 WHOLE = (Format.NESTED, Format.SEPARATED, Format.JSON_ROWS, Format.ARROW)
 """Formats that cannot be read in parts: one worker reads the whole file."""

@@ -32,8 +32,7 @@ ROW = np.dtype(
 _OFFSETS = {name: field[1] for name, field in (ROW.fields or {}).items()}
 _ROWS_AT_ONCE = 1 << 15
 COLUMNS = ["key", "results", "distance", "finished_at", "check"]
-NONE = -1
-"""Used as the number of an answer that the index does not have."""
+NONE = -1  # used as the number of an answer that the index does not have
 
 
 class IndexPlace(NamedTuple):

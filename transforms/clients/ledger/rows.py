@@ -114,15 +114,12 @@ class PartLayout:
         return dict(self.schema.metadata or {})
 
 
-WRITTEN = PartLayout(SCHEMA)
-"""The layout of parts written by this version."""
+WRITTEN = PartLayout(SCHEMA)  # the layout of parts written by this version
 
 
 GROUP_ROWS, GROUP_BYTES = 512, 8 << 20
-BATCH = "batch"
-"""The transport of calls that a batch job makes."""
-WHOLE = SearchDepth(0)
-"""The stored depth of a complete answer."""
+BATCH = "batch"  # the transport of calls that a batch job makes
+WHOLE = SearchDepth(0)  # the stored depth of a complete answer
 IMPOSSIBLE = "rows with impossible values"
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 _LAST_MOMENT = 253_402_300_799_999_999  # the end of the year 9999, in microseconds

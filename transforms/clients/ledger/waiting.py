@@ -22,8 +22,7 @@ from typing import Any
 from rankbeam.transforms.clients.storage import files, spill, whole_files
 from rankbeam.transforms.records.errors import InputError
 
-BATCHES = "batches"
-"""The folder in a ledger for everything about batch jobs."""
+BATCHES = "batches"  # the folder in a ledger for everything about batch jobs
 
 _DECIDED, _PENDING = "decided.json", "pending-"
 _READ_AT_ONCE, _BLOCK_BYTES = 32, 1 << 18

@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.clients.storage.whole_files import StoredFile
 from rankbeam.transforms.records.errors import InputError
 
-PIECE_BYTES = 32 << 20
-"""Approximate bytes of answers in one part; this many are written at once."""
+PIECE_BYTES = 32 << 20  # approximate bytes of answers in one part; this many are written at once
 
 
 class PendingEntries:

@@ -22,8 +22,7 @@ from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Tokens
 
-STOP, MAX_TOKENS = "stop", "max_tokens"
-"""Normalized ends of answers; other ends are stored in the service's own words."""
+STOP, MAX_TOKENS = "stop", "max_tokens"  # normalized ends of answers; other ends are stored in the service's own words
 
 _BYTES_OF_A_TOKEN = 4
 _FIRST_WORD = re.compile(r"[a-z]+")
@@ -219,8 +218,7 @@ class PrefixedModel(ModelParameters):
         return super().embedding(f"{prefix}{text}", role)
 
 
-MODELS = Kind("model", "rankbeam.models", ModelParameters, methods=("connect",))
-"""The types of models."""
+MODELS = Kind("model", "rankbeam.models", ModelParameters, methods=("connect",))  # the types of models
 
 
 def prompt_of(payload: str) -> Prompt:

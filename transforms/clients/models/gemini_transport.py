@@ -17,8 +17,7 @@ from rankbeam.transforms.clients.models.replies import MOST_BYTES, too_large, un
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Tokens
 
-REQUEST_OPTIONS = {"allow_redirects": False}
-"""Options of aiohttp for every request."""
+REQUEST_OPTIONS = {"allow_redirects": False}  # options of aiohttp for every request
 
 
 class _Response(aiohttp.ClientResponse):

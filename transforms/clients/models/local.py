@@ -28,8 +28,7 @@ def _known_language(value: str) -> str:
     return value
 
 
-Language = Annotated[str, AfterValidator(_known_language)]
-"""A Snowball algorithm, such as "english"."""
+Language = Annotated[str, AfterValidator(_known_language)]  # a Snowball algorithm, such as "english"
 
 
 @functools.cache

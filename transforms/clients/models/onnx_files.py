@@ -18,8 +18,7 @@ from typing import Any
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
-MODELS_VARIABLE = "RANKBEAM_MODELS"
-"""The variable that names the folder of models."""
+MODELS_VARIABLE = "RANKBEAM_MODELS"  # the variable that names the folder of models
 
 _USUAL = ("model.onnx", "onnx/model.onnx")
 _POOLINGS = {

@@ -76,8 +76,7 @@ def network_of(host: str) -> Network:
     return Network.PUBLIC if address.is_global else Network.PRIVATE
 
 
-ITEM = "item"
-"""The field in which an answer repeats the item that identifies its request."""
+ITEM = "item"  # the field in which an answer repeats the item that identifies its request
 
 _DURATION = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)([mhd])")
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0}

@@ -21,8 +21,7 @@ from rankbeam.transforms.records.stages import REWRITE, RewriteKind, Rewriting
 QUERY, NUMBER = "query", "n"
 STEP_PREFIX = "rewrite_"
 
-Original = tuple[str, Mapping[str, str]]
-"""The text of a query, and its attributes."""
+Original = tuple[str, Mapping[str, str]]  # the text of a query, and its attributes
 
 
 class Rewrites(Form):

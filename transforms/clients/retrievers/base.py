@@ -38,18 +38,12 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 class Route(Enum):
     """Origin of a retriever's rankings."""
 
-    READ = "read"
-    """The rankings exist already, in a file or a table."""
-    OPENED = "opened"
-    """In process, by the object that `open` returns."""
-    CALLED = "called"
-    """By calls to a service, each of which a quota pool pays for."""
-    REPLAYED = "replayed"
-    """The rankings come with a system's earlier answers."""
-    FUSED = "fused"
-    """From the rankings of other configurations."""
-    RERANKED = "reranked"
-    """From the ranking of a retriever, by calls that score its texts."""
+    READ = "read"  # the rankings exist already, in a file or a table
+    OPENED = "opened"  # in process, by the object that `open` returns
+    CALLED = "called"  # by calls to a service, each of which a quota pool pays for
+    REPLAYED = "replayed"  # the rankings come with a system's earlier answers
+    FUSED = "fused"  # from the rankings of other configurations
+    RERANKED = "reranked"  # from the ranking of a retriever, by calls that score its texts
 
 
 class Retriever(Protocol):

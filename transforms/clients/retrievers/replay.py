@@ -9,8 +9,7 @@ from rankbeam.transforms.clients.formats.replay import ReplayReader
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage import files
 
-TRACES = "traces"
-"""The type of answers in traces, and the key of a dataset of traces."""
+TRACES = "traces"  # the type of answers in traces, and the key of a dataset of traces
 
 
 class Replay(RetrieverParameters):

@@ -11,8 +11,7 @@ from pathlib import Path
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
-Version = tuple[str, int, float]
-"""Path, bytes and modification time of a file; they change with the content."""
+Version = tuple[str, int, float]  # path, bytes and modification time of a file; they change with the content
 
 _ALIKE = 0.8  # difflib's minimum ratio, from 0 to 1, for names to propose
 

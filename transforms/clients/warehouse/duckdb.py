@@ -36,8 +36,7 @@ _UNFINISHED, _ABANDONED_S = ".results-", 86_400.0
 _ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
 """Tables and views that every version of rankbeam writes to the file."""
 
-_Contents = dict[str, dict[str, list[matching.Version]]]
-"""The Parquet files of each finished run and table."""
+_Contents = dict[str, dict[str, list[matching.Version]]]  # the Parquet files of each finished run and table
 
 
 def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:

@@ -11,8 +11,7 @@ from rankbeam.transforms.records.errors import FailureKind
 
 UNANSWERABLE = "unanswerable"
 _NOT_WORD = re.compile(r"\W+")
-Profile = tuple[tuple[str, str], ...]
-"""Dimensions, each with the assigned value."""
+Profile = tuple[tuple[str, str], ...]  # dimensions, each with the assigned value
 _DIGITS = 12
 
 

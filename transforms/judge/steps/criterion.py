@@ -37,8 +37,7 @@ from rankbeam.transforms.records.judging.steps import (
 )
 
 _BETWEEN = " | "
-ALL = "all"
-"""The value with which the answers of all configurations are compared."""
+ALL = "all"  # the value with which the answers of all configurations are compared
 _NEEDS = {
     "answer": Need.ANSWER,
     "reference": Need.REFERENCE,

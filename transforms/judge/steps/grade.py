@@ -25,8 +25,7 @@ from rankbeam.transforms.records.judging.steps import (
     Share,
 )
 
-Level = Annotated[int, Field(ge=0, le=HIGHEST_GRADE)]
-"""A grade of a reply."""
+Level = Annotated[int, Field(ge=0, le=HIGHEST_GRADE)]  # a grade of a reply
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parse_form, whole
 from rankbeam.transforms.records.judging.steps import Imagined, JudgeStep, Share
 
-MOST_NUGGETS, MOST_WORDS = 30, 12
-"""The maximum number of nuggets of a query, and of words of a nugget."""
+MOST_NUGGETS, MOST_WORDS = 30, 12  # the maximum number of nuggets of a query, and of words of a nugget
 _SAME_SHARE = 0.75  # share of a sentence's words in a nugget from which the offline judge takes both for one fact
 
 

@@ -21,8 +21,7 @@ from rankbeam.transforms.records.judging.steps import (
     Share,
 )
 
-QUESTIONS = 3
-"""The number of questions generated from one answer."""
+QUESTIONS = 3  # the number of questions generated from one answer
 
 
 class GeneratedQuestion(Form):

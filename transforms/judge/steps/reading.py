@@ -12,10 +12,8 @@ from rankbeam.transforms.records.judging.steps import LONGEST_REASON, Imagined, 
 
 V = TypeVar("V", bound=StrEnum)
 
-SUPPORTED_SHARE = 0.5
-"""The offline judge regards a claim as supported if the text has this share of its words."""
-LEVEL = whole(0, HIGHEST_GRADE)
-"""The schema of a grade."""
+SUPPORTED_SHARE = 0.5  # the offline judge regards a claim as supported if the text has this share of its words
+LEVEL = whole(0, HIGHEST_GRADE)  # the schema of a grade
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, 
 from rankbeam.transforms.kernels.ranking import metrics
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 
-LEVELS = tuple(level / 10 for level in range(11))
-"""The eleven levels of recall of trec_eval."""
+LEVELS = tuple(level / 10 for level in range(11))  # the eleven levels of recall of trec_eval
 
 
 def mean_interpolated_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:

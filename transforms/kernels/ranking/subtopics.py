@@ -16,8 +16,7 @@ from rankbeam.transforms.kernels.ranking import hits
 from rankbeam.transforms.kernels.ranking.pools import Subtopics
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 
-_Divisor = Callable[[IntArray], FloatArray]
-"""The divisor of a gain by its rank."""
+_Divisor = Callable[[IntArray], FloatArray]  # the divisor of a gain by its rank
 
 
 def subtopic_recall(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:

@@ -14,8 +14,7 @@ from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, SingleArray
 
 _QUERIES_AT_ONCE, _ROWS_AT_ONCE = 256, 8192
 _ROUNDING = 1e-4  # above the error of products, in single precision, of vectors of length 1
-Vectors = Mapping[str, SingleArray]
-"""The embedding of each text."""
+Vectors = Mapping[str, SingleArray]  # the embedding of each text
 _DIGITS = 9  # machines add in different orders
 
 

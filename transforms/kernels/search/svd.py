@@ -15,8 +15,7 @@ import numpy.typing as npt
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, SingleArray, one_thread, stable_order
 
 OVERSAMPLES, POWER_ITERATIONS, SEED = 10, 2, 0
-ROUNDING = 2
-"""Raise this number if the last bits of decompositions change, so that stored ones are computed again."""
+ROUNDING = 2  # raise this number if the last bits of decompositions change, so that stored ones are computed again
 
 _ENTRIES_AT_ONCE = 8192  # with a hundred columns each, they fit into a processor's cache
 _ROWS_AT_ONCE = 4096

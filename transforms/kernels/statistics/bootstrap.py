@@ -20,11 +20,9 @@ from rankbeam.transforms.kernels.arrays import ByteArray, FloatArray, HashArray,
 from rankbeam.transforms.kernels.hashing import GOLDEN, mix
 from rankbeam.transforms.kernels.statistics.intervals import student_interval, student_t_quantile
 
-LIMIT = 1024
-"""Up to this many queries, the state keeps them; beyond, it keeps only the sums of every replicate."""
+LIMIT = 1024  # up to this many queries, the state keeps them; beyond, it keeps only the sums of every replicate
 
-SMALL = 20
-"""Below this many queries the bootstrap's interval is too short, and Student's is used."""
+SMALL = 20  # below this many queries the bootstrap's interval is too short, and Student's is used
 
 _WORD = (1 << 64) - 1
 _DRAWS = 4  # from one hash of 64 bits

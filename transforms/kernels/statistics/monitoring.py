@@ -17,8 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-QUARTER = 90
-"""Nights after which all sequences end and new ones begin."""
+QUARTER = 90  # nights after which all sequences end and new ones begin
 _NARROWEST = 10
 
 

@@ -19,10 +19,8 @@ import numpy as np
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.statistics.intervals import share_interval, student_t_quantile
 
-LEAST_LABELS = 20
-"""With fewer labelled queries no interval is offered: it would hold less often than it says."""
-FEW_LABELS = 30
-"""With fewer labelled queries an interval comes with a warning."""
+LEAST_LABELS = 20  # with fewer labelled queries no interval is offered: it would hold less often than it says
+FEW_LABELS = 30  # with fewer labelled queries an interval comes with a warning
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 
 MISSING = -1
 
-Counts = IntArray | FloatArray
-"""A confusion matrix, of items or of weighted ones."""
+Counts = IntArray | FloatArray  # a confusion matrix, of items or of weighted ones
 
 
 def category_weights(categories: int, *, is_ordered: bool) -> FloatArray:

@@ -20,11 +20,9 @@ from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 FENCE = "fence"
 """The variable that separates data from instructions: a hash of all values, so no text can contain it on purpose."""
-EMBED = "embed"
-"""The step that requests the embedding of the value `text`."""
+EMBED = "embed"  # the step that requests the embedding of the value `text`
 
-SEPARATOR = re.compile(r"^---[ \t]*\r?\n", re.MULTILINE)
-"""The line between a template's instructions and its data."""
+SEPARATOR = re.compile(r"^---[ \t]*\r?\n", re.MULTILINE)  # the line between a template's instructions and its data
 _TOKEN = re.compile(r"\{\{|\{(\w+)\}|\{")
 _CHARACTERS_OF_A_HASH = 16
 _MARKER = re.compile(r"\W*?[\[［【〔]\W{0,5}\d+\W{0,5}[\]］】〕]")

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from rankbeam.transforms.records.reply import Tokens
 
-MOST_IN_FLIGHT = 1000
-"""Calls that one process can have in flight at once."""
+MOST_IN_FLIGHT = 1000  # calls that one process can have in flight at once
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,7 @@ class Call:
     step: str = ""
 
 
-PAUSE = "pause"
-"""The service of pauses; no quota pool pays for them."""
+PAUSE = "pause"  # the service of pauses; no quota pool pays for them
 Value = TypeVar("Value")
 Item = TypeVar("Item", contravariant=True)
 Steps = Generator[Sequence[Call], Sequence[Any], Value]
@@ -202,8 +201,7 @@ def without_calls(steps: Steps[Value]) -> Value:
     raise ValueError(f"the task makes {len(calls)} calls")
 
 
-OVER_BUDGET = "max_cost: "
-"""Prefix of the warning of a run that stopped making calls because of their cost."""
+OVER_BUDGET = "max_cost: "  # prefix of the warning of a run that stopped making calls because of their cost
 
 
 def over_budget(pools: Sequence[str], calls: int) -> str:

@@ -6,12 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-CRITERION = "Criterion"
-"""Base name of the metrics of criteria: `Criterion(Tone)`."""
-STATEMENT = "statement"
-"""The text that rubrics add: one of the query's statements."""
-ANSWERS = ("answer 1", "answer 2")
-"""The texts of a criterion that compares two answers."""
+CRITERION = "Criterion"  # base name of the metrics of criteria: `Criterion(Tone)`
+STATEMENT = "statement"  # the text that rubrics add: one of the query's statements
+ANSWERS = ("answer 1", "answer 2")  # the texts of a criterion that compares two answers
 PREFERENCES = ((ANSWERS[0], 1.0), ("tie", 0.0), (ANSWERS[1], -1.0))
 """The verdicts of that criterion, with the value for the first answer."""
 

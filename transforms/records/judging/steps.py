@@ -17,11 +17,9 @@ from rankbeam.transforms.records.forms import Form, parse_form, schema_of
 from rankbeam.transforms.records.judging.answers import Answer
 from rankbeam.transforms.records.judging.items import NO_GOLD, Gold
 
-LONGEST_REASON = 300
-"""Characters of a reason that are stored."""
+LONGEST_REASON = 300  # characters of a reason that are stored
 
-Share = Callable[[str, str], float]
-"""The share of a text's words that another text contains, from 0 to 1."""
+Share = Callable[[str, str], float]  # the share of a text's words that another text contains, from 0 to 1
 
 
 class Need(StrEnum):

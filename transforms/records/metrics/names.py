@@ -35,13 +35,11 @@ from rankbeam.transforms.records.metrics.other_tools import (
     refuse_homonym,
 )
 
-DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
-"""The metrics of an experiment that names none."""
+DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")  # the metrics of an experiment that names none
 
 Option = float | str | bool
 
-HOLES = "holes"
-"""The option of metrics that count documents without a judgement of people by a judge's grades."""
+HOLES = "holes"  # the option of metrics that count documents without a judgement of people by a judge's grades
 
 _HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
 """The highest grade by gain: the sum of billions of such gains is still less than 2^1024."""
@@ -55,8 +53,7 @@ _NAME = re.compile(
 )
 _COMMA = re.compile(r",(?![^{]*\})")  # outside braces
 _SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")  # commas and blanks outside brackets
-OTHER_NAMES = "other names"
-"""The family of aliases and of trec_eval's names, in messages."""
+OTHER_NAMES = "other names"  # the family of aliases and of trec_eval's names, in messages
 _HIGHEST_OPTION = 1e15
 _RANGES = {
     "rel": (0.0, 1e9),  # a document of grade 0 is not relevant, but "any judged document" is rel=0

@@ -11,8 +11,7 @@ from typing import NamedTuple, Protocol
 
 from rankbeam.transforms.records.metrics.names import Metric
 
-RETRIEVAL = "retrieval"
-"""The name of the panel of all metrics of rankings."""
+RETRIEVAL = "retrieval"  # the name of the panel of all metrics of rankings
 
 
 class JudgedName(Protocol):

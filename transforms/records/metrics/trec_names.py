@@ -51,8 +51,7 @@ _LEVELS = {"IPrec": "recall", "Rprec": "multiple"}
 _SPELLED = {trec.lower(): trec for trec in _BY_TREC}
 _ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs) in enumerate(_FAMILIES)}
 
-_Families = Callable[[], Mapping[str, Sequence[str]]]
-"""Returns further names by family, for messages."""
+_Families = Callable[[], Mapping[str, Sequence[str]]]  # returns further names by family, for messages
 
 
 def parse_metrics(words: Iterable[str], also: _Families = dict) -> tuple[Metric, ...]:

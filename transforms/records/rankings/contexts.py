@@ -39,8 +39,7 @@ class SuppliedAnswer:
     citations: tuple[int, ...] | None = None
 
 
-NOT_SUPPLIED = SuppliedAnswer()
-"""A model is to answer, or nothing."""
+NOT_SUPPLIED = SuppliedAnswer()  # a model is to answer, or nothing
 
 
 @dataclass(frozen=True)

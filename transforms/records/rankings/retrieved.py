@@ -20,8 +20,7 @@ from rankbeam.transforms.kernels.arrays import (
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.queries import Ranking
 
-KIND = columns.RETRIEVED.field("documents").type
-"""The type of the array."""
+KIND = columns.RETRIEVED.field("documents").type  # the type of the array
 _NONE = Ranking((), ())
 _STEPS_TO_BE_CERTAIN = 20
 

@@ -20,8 +20,7 @@ from rankbeam.transforms.records.scores.rows import Comparison, evidence_of
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.stages import stage_between
 
-DIFFERENCES = (0.02, 0.05)
-"""The differences that are of interest if no gate names one."""
+DIFFERENCES = (0.02, 0.05)  # the differences that are of interest if no gate names one
 _PAIR = ["config_id", "baseline"]
 _BATCH = 10_000
 

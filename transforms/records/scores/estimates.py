@@ -24,8 +24,7 @@ from rankbeam.transforms.records.scores.means import Group, QueryAggregate, SumL
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, MetricSummary
 from rankbeam.transforms.records.slices import ALL, ranked_by
 
-Means = Mapping[tuple[str, str], ConfigurationMetric]
-"""The rows of one slice, by config_id and metric."""
+Means = Mapping[tuple[str, str], ConfigurationMetric]  # the rows of one slice, by config_id and metric
 Firsts = Mapping[tuple[str, str], str]
 """By config_id and metric, the first configuration that has equal values for every query of a slice."""
 

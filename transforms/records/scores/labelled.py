@@ -22,8 +22,7 @@ from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.means import or_null
 from rankbeam.transforms.records.scores.rows import STUDENT, Difference, MetricSummary
 
-MOST_IN_PART = 0.1
-"""Highest share of the queries with labels whose labels lack an item for a configuration."""
+MOST_IN_PART = 0.1  # highest share of the queries with labels whose labels lack an item for a configuration
 _LEAST_OF_STRATUM = 2
 
 

@@ -25,8 +25,7 @@ _BITS = 32  # resolution of a bounded metric: 2^-32 of its highest value, far fi
 
 Part = tuple[IntArray, BoolArray]
 """One panel of one configuration: values as whole numbers, int64[n, m], and a mask of queries with values, bool[n]."""
-Group = int | tuple[int, int]
-"""The position of a configuration, or the positions of a pair."""
+Group = int | tuple[int, int]  # the position of a configuration, or the positions of a pair
 
 
 @dataclass(frozen=True)

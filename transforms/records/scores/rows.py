@@ -7,8 +7,7 @@ from typing import Any
 
 from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of, was_lower_better
 
-STUDENT = "student"
-"""The `p_method` of a difference by labels: Student's test that its interval inverts."""
+STUDENT = "student"  # the `p_method` of a difference by labels: Student's test that its interval inverts
 
 COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 """The columns that count queries other than those with results and a score."""
@@ -16,8 +15,7 @@ COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 
 FEW_QUERIES = 20
 """Over fewer queries than this, an interval may hold less often than it says: its level assumes large samples."""
-FEW_DIFFERENT = 10
-"""If fewer queries differ between two configurations, they do not show how much differences vary."""
+FEW_DIFFERENT = 10  # if fewer queries differ between two configurations, they do not show how much differences vary
 FEW = f"fewer than {FEW_QUERIES} queries or clusters: the interval is unreliable"
 
 

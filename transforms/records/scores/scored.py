@@ -14,8 +14,7 @@ from rankbeam.transforms.records.metrics.names import split_name
 from rankbeam.transforms.records.metrics.panels import Panel
 from rankbeam.transforms.records.slices import ranked_by, slices_by_rank
 
-PartAndWhole: TypeAlias = tuple[int, int]
-"""The sizes of a part and of the whole."""
+PartAndWhole: TypeAlias = tuple[int, int]  # the sizes of a part and of the whole
 
 
 class Status(IntEnum):
@@ -39,8 +38,7 @@ class Status(IntEnum):
         return self.name.lower()
 
 
-LABELS = tuple(status.label for status in Status)
-"""The label of each status, by its number."""
+LABELS = tuple(status.label for status in Status)  # the label of each status, by its number
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ _MARKS = {"tab": "\t", "ptab": "\t", "br": " ", "cr": " ", "noBreakHyphen": "-"}
 _SKIPPED = ("Fallback", "del", "moveFrom", "pPr", "rPr", "instrText")
 _NOTES = {"footnote": "", "endnote": "e"}  # kinds of notes, and the prefix of their numbers
 
-Styles = Mapping[str, int]
-"""Levels of headings by the id of their style; 0 for styles of lists."""
+Styles = Mapping[str, int]  # levels of headings by the id of their style; 0 for styles of lists
 
 
 def read_word(content: bytes) -> FileContent:

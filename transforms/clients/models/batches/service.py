@@ -15,10 +15,8 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Reply
 
-KeyedLine = tuple[str, bytes]
-"""The key of a call, and its request as a line of a file."""
-MOST_CALLS = 20_000
-"""The most calls of a job."""
+KeyedLine = tuple[str, bytes]  # the key of a call, and its request as a line of a file
+MOST_CALLS = 20_000  # the most calls of a job
 
 _MOST_BYTES = 80 << 20  # of a part; a line is about as long as its payload
 

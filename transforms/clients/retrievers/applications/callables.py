@@ -137,8 +137,7 @@ def haystack(pipeline: Any) -> Function:
     return ask
 
 
-CALLABLE = "callable"
-"""The type of these applications, which `rankbeam.evaluate(…, system=…)` uses."""
+CALLABLE = "callable"  # the type of these applications, which `rankbeam.evaluate(…, system=…)` uses
 
 _systems: dict[str, AdaptedSystem] = {}
 _registering = threading.Lock()

@@ -72,8 +72,7 @@ class Reranker(RemoteRetriever):
         return tuple(scores)
 
 
-RERANKERS = Kind("reranker", "rankbeam.rerankers", Reranker, methods=("connect",))
-"""The types of rerankers."""
+RERANKERS = Kind("reranker", "rankbeam.rerankers", Reranker, methods=("connect",))  # the types of rerankers
 
 
 class ByService(RetrieverParameters):
