@@ -102,8 +102,7 @@ def _lines(path: str) -> Iterator[tuple[int, _Evidence]]:
 def _entries(path: str) -> Iterator[tuple[int, _Evidence]]:
     form = recognise(path, ROLE)
     if form is Format.JSON_LINES:
-        for line, text in json_lines.numbered_lines(path):
-            yield line, json_lines.parse_model(path, line, text, _Evidence)
+        yield from json_lines.parsed_lines(path, _Evidence)
         return
     for names, batches in tables.named_batches(path, ROLE):
         for row, values in tables.numbered_rows(path, batches):

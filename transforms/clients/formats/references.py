@@ -55,7 +55,7 @@ class _Reference(BaseModel):
 
 def read_references(path: str) -> Iterator[pa.RecordBatch]:
     """Read {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}."""
-    rows = (_row(path, line, text) for line, text in json_lines.numbered_lines(path))
+    rows = (_row(path, line, reference) for line, reference in json_lines.parsed_lines(path, _Reference))
     yield from json_lines.in_batches(rows, columns.REFERENCES)
 
 
@@ -65,8 +65,7 @@ def reference_rows(pattern: str) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-def _row(path: str, line: int, text: str) -> dict[str, Any]:
-    reference = json_lines.parse_model(path, line, text, _Reference)
+def _row(path: str, line: int, reference: _Reference) -> dict[str, Any]:
     query_id = json_id(path, line, reference.query_id)
     return {"query_id": query_id, "reference": reference.model_dump(exclude={"query_id"}), "line": line}
 

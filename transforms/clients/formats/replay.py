@@ -93,17 +93,16 @@ class ReplayReader:
 
     def configs_in(self, path: str) -> Iterator[str]:
         if not self.columns and is_own(path):
-            for line, text in json_lines.numbered_lines(path):
-                yield as_text(json_lines.parse_model(path, line, text, _Answer).config)
+            yield from (as_text(row.config) for _, row in json_lines.parsed_lines(path, _Answer))
         else:
             yield from (case.config for case in read_cases(CaseSource(path, self.columns, flatten=True)))
 
     def _own_rows(self, path: str) -> Iterator[pa.RecordBatch]:
-        lines = (
-            (line, json_lines.parse_model(path, line, text, _Answer)) for line, text in json_lines.numbered_lines(path)
+        rows = (
+            _row(path, line, row)
+            for line, row in json_lines.parsed_lines(path, _Answer)
+            if self.configs is None or as_text(row.config) in self.configs
         )
-        chosen = ((line, row) for line, row in lines if self.configs is None or as_text(row.config) in self.configs)
-        rows = (_row(path, line, row) for line, row in chosen)
         yield from json_lines.in_batches(rows, columns.REPLAYED)
 
 

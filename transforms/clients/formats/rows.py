@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError, pluralize, shortened
 
 _NESTED_ROWS = 1 << 16
+_NUMBER = 2  # position of the grade or score
 _Pairs = list[tuple[str, Any]]
 _JUDGE_LINES = {
     Format.SOURCED_QRELS: re.compile(rb"^(?:[^\t\n]*\t){3}[ ]*llm[ ]*\r?$", re.MULTILINE | re.IGNORECASE),
@@ -33,32 +33,22 @@ _JUDGE_LINES = {
 }  # patterns by format for lines of a judge, whose source (BEIR's fourth, TREC's second column) is `llm`
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """Judgements or runs: the schema of their batches, their column of numbers, and the layout of text lines."""
-
-    role: str
-    schema: pa.Schema
-    number: str
-    layout: text.LineLayout
-
-
-_RUN = _Kind("run", columns.RUN, "score", text.LineLayout((0, 2, 4), at_least=5, at_most=100, rank=3))
-_TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 2, 3), at_least=4, at_most=4))
-_BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True))
-_SOURCED_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 1, 2), at_least=4, at_most=4, tabs=True))
-_SUBTOPIC_LINES = text.LineLayout((0, 2, 3), at_least=4, at_most=4, subtopic=1)
-_SUBTOPIC_QRELS = _Kind("subtopic_qrels", columns.SUBTOPIC_QRELS, "grade", _SUBTOPIC_LINES)
-_MS_MARCO = _Kind("run", columns.RUN, "score", text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True))
+_SCHEMAS = {"qrels": columns.QRELS, "subtopic_qrels": columns.SUBTOPIC_QRELS, "run": columns.RUN}
+_LAYOUTS = {
+    Format.TREC_RUN: text.LineLayout((0, 2, 4), at_least=5, at_most=100, rank=3),
+    Format.MS_MARCO_RUN: text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True),
+    Format.TREC_QRELS: text.LineLayout((0, 2, 3), at_least=4, at_most=4),
+    Format.BEIR_QRELS: text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True),
+    Format.SOURCED_QRELS: text.LineLayout((0, 1, 2), at_least=4, at_most=4, tabs=True),
+}
+_SUBTOPIC_LAYOUT = text.LineLayout((0, 2, 3), at_least=4, at_most=4, subtopic=1)
 _SCORES = "a run of three columns has ranks; scores need TREC's six"
 _WITH_SUBTOPICS = (Format.TREC_QRELS, Format.SEPARATED, *TABLES)
-_QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
 def read_qrels(path: str, part: range | None = None) -> Iterator[pa.RecordBatch]:
     """Read judgements: TREC, BEIR, CSV, JSON lines, ranx' JSON, Parquet or a BigQuery table; a thread reads ahead."""
-    form = recognise(path, "qrels")
-    return read_ahead(_read_batches(path, _QRELS.get(form, _TREC_QRELS), form, part))
+    return read_ahead(_read_batches(path, "qrels", recognise(path, "qrels"), part))
 
 
 def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
@@ -67,12 +57,12 @@ def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
     if form not in _WITH_SUBTOPICS:
         problem = f"holds {form} without subtopics; metrics of subtopics need TREC's four columns"
         raise InputError(f"{problem} (query subtopic document grade), or a column named subtopic", path=shown(path))
-    return read_ahead(_read_batches(path, _SUBTOPIC_QRELS, form))
+    return read_ahead(_read_batches(path, "subtopic_qrels", form))
 
 
 def read_run(path: str, part: range | None = None) -> Iterator[pa.RecordBatch]:
     """Read a run: TREC, MS MARCO, CSV, JSON lines, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
-    return read_ahead(_read_batches(path, _RUN, recognise(path, "run"), part))
+    return read_ahead(_read_batches(path, "run", recognise(path, "run"), part))
 
 
 def run_tag(path: str) -> str | None:
@@ -85,25 +75,24 @@ def run_tag(path: str) -> str | None:
     return next(iter(tag.to_pylist()), None) or None
 
 
-def _read_batches(path: str, kind: _Kind, form: Format, part: range | None = None) -> Iterator[pa.RecordBatch]:
-    schema = columns.with_line(kind.schema)
+def _read_batches(path: str, role: str, form: Format, part: range | None = None) -> Iterator[pa.RecordBatch]:
+    plain_schema = _SCHEMAS[role]
+    schema = columns.with_line(plain_schema)
     if form is Format.CASES:
         yield from roles.read_qrels(CaseSource.parse(path))
     elif form in TABLES:
-        yield from _refuse_infinite(path, kind, tables.read_rows(path, kind.role, schema, part))
+        yield from _refuse_infinite(path, tables.read_rows(path, role, schema, part))
     elif form is Format.NESTED:
-        yield from _refuse_infinite(path, kind, read_nested(path, kind.schema))
+        yield from _refuse_infinite(path, read_nested(path, plain_schema))
     elif form is Format.JSON_ROWS:
-        yield from _refuse_infinite(path, kind, json_lines.read(path, kind.role, kind.schema))
+        yield from _refuse_infinite(path, json_lines.read(path, role, plain_schema))
     elif form is Format.SEPARATED:
-        yield from _refuse_infinite(path, kind, delimited.read(path, kind.role, schema))
+        yield from _refuse_infinite(path, delimited.read(path, role, schema))
     else:
+        layout = _SUBTOPIC_LAYOUT if role == "subtopic_qrels" else _LAYOUTS[form]
         blocks = files.read_blocks(path) if part is None else pieces.read_blocks(path, part.start, part.stop)
-        is_begin = part is None or part.start == 0
-        if form is Format.MS_MARCO_RUN:
-            yield from _scored_by_rank(path, _read_text(path, _MS_MARCO, blocks, is_begin=is_begin))
-        else:
-            yield from _read_text(path, kind, blocks, is_begin=is_begin)
+        batches = _read_text(path, layout, schema, blocks, is_begin=part is None or part.start == 0)
+        yield from _scored_by_rank(path, batches) if form is Format.MS_MARCO_RUN else batches
 
 
 def _scored_by_rank(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -119,17 +108,18 @@ def _scored_by_rank(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
         yield batch.set_column(2, batch.schema.field("score"), pa.array(-ranks))
 
 
-def _refuse_infinite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _refuse_infinite(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        bad = ~np.isfinite(batch[kind.number].to_numpy())
-        _refuse(shown(path), batch["line"], bad, f"the {kind.number} is not a finite number")
+        number = batch.schema.names[_NUMBER]
+        _refuse(shown(path), batch["line"], ~np.isfinite(batch[number]), f"the {number} is not a finite number")
         yield batch
 
 
-def _read_text(path: str, kind: _Kind, blocks: Iterator[bytes], *, is_begin: bool) -> Iterator[pa.RecordBatch]:
-    schema = columns.with_line(kind.schema)
+def _read_text(
+    path: str, layout: text.LineLayout, schema: pa.Schema, blocks: Iterator[bytes], *, is_begin: bool
+) -> Iterator[pa.RecordBatch]:
     seen = 0
-    begun = not (kind.layout.tabs and is_begin)  # BEIR's judgements usually begin with a header
+    begun = not (layout.tabs and is_begin)  # BEIR's judgements usually begin with a header
     for block in blocks:
         lines.refuse_other_ends(path, block, seen)
         rows = block
@@ -138,13 +128,13 @@ def _read_text(path: str, kind: _Kind, blocks: Iterator[bytes], *, is_begin: boo
             seen += head.count(b"\n")
             rows = block[len(head) :]
             begun = bool(block.strip())
-        if arrays := text.parse_rows(rows, kind.layout):
+        if arrays := text.parse_rows(rows, layout):
             line = pa.array(np.arange(seen + 1, seen + 1 + len(arrays[0])))
             seen += len(line)
             yield pa.RecordBatch.from_arrays([*arrays, line], schema=schema)
             continue
-        fields = kind.layout.split(rows)
-        batch = _batch(path, pa.array(fields.line + seen + 1), kind, fields)
+        fields = layout.split(rows)
+        batch = _batch(path, pa.array(fields.line + seen + 1), layout, schema, fields)
         seen += fields.lines_seen
         if batch.num_rows:
             yield batch
@@ -163,23 +153,24 @@ def _header(block: bytes) -> bytes:
     return block[:end] if is_header else b""
 
 
-def _batch(path: str, line: pa.Array, kind: _Kind, fields: text.Fields) -> pa.RecordBatch:
+def _batch(
+    path: str, line: pa.Array, layout: text.LineLayout, schema: pa.Schema, fields: text.Fields
+) -> pa.RecordBatch:
     """The text columns of a block as a batch; errors name the line."""
     refuse = partial(_refuse, path, line)
-    at_least, at_most = kind.layout.at_least, kind.layout.at_most
-    refuse(fields.count < at_least, f"has fewer than {at_least} columns")
-    refuse(fields.count > at_most, f"has more than {at_most} columns")
+    refuse(fields.count < layout.at_least, f"has fewer than {layout.at_least} columns")
+    refuse(fields.count > layout.at_most, f"has more than {layout.at_most} columns")
     for column in fields.columns:
         lines.refuse_not_utf8(path, line, column)
     query, doc, words, *further = fields.columns
-    for column in further if kind.layout.rank is not None else ():
+    for column in further if layout.rank is not None else ():
         _numbers(refuse, column, "rank", "; an id in a TREC run must not contain blanks (in Parquet it may)")
-    values = _numbers(refuse, words, kind.number)
+    values = _numbers(refuse, words, schema.names[_NUMBER])
     for name, array in (("query id", query), ("document id", doc)):
         for bad, fault in ids.faults(array):
             refuse(bad, f"the {name} {fault}")
-    arrays = [query, doc, values, *further][: len(kind.schema)]
-    return pa.RecordBatch.from_arrays([*arrays, line], schema=columns.with_line(kind.schema))
+    arrays = [query, doc, values, *further][: len(schema) - 1]
+    return pa.RecordBatch.from_arrays([*arrays, line], schema=schema)
 
 
 def _numbers(refuse: Callable[[BoolArray, str], None], words: pa.Array, name: str, advice: str = "") -> pa.Array:
@@ -212,7 +203,7 @@ def _is_number(word: object) -> bool:
 
 def read_nested(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read a whole JSON file as ranx and BEIR's scripts save it; its rows are numbered from 1, in the file's order."""
-    number = schema.names[2]
+    number = schema.names[_NUMBER]
     queries, documents, values, row = list[str](), list[str](), list[float](), 1
     for query, pairs in _nested_queries(path):
         for document, value in pairs:

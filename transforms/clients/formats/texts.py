@@ -105,12 +105,9 @@ def _from_tabs(path: str, line: int, text: str) -> TextEntry:
 
 def _from_json(path: str, line: int, text: str) -> TextEntry:
     try:
-        entry = _from_object(path, line, json_lines.parse_object(path, line, text))
+        return _from_object(path, line, json_lines.parse_whole_object(path, line, text))
     except RecursionError as error:
         raise InputError("is not valid JSON: it is nested too deeply", path=path, line=line) from error
-    if json_lines.may_hold_half(text):
-        _refuse_half(path, line, entry)
-    return entry
 
 
 def _from_object(path: str, line: int, value: dict[str, Any]) -> TextEntry:
@@ -130,13 +127,6 @@ def _id_name(value: Mapping[str, Any]) -> str | None:
         if value.get(name) not in (None, ""):
             return name
     return None
-
-
-def _refuse_half(path: str, line: int, entry: TextEntry) -> None:
-    try:
-        "".join([entry.id, entry.title, entry.text, *entry.attributes, *entry.attributes.values()]).encode()
-    except UnicodeEncodeError as error:
-        raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line) from error
 
 
 def _entry(path: str, name: str, text: str, rest: Mapping[str, Any], line: int) -> TextEntry:

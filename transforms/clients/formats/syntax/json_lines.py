@@ -67,15 +67,18 @@ def _unreadable(error: Exception, path: str, line: int | None = None) -> InputEr
     return InputError(f"is not valid JSON: {problem}", path=path, line=line)
 
 
-def parse_model(path: str, line: int, text: str, model: type[Model]) -> Model:
+def parsed_lines(path: str, model: type[Model]) -> Iterator[tuple[int, Model]]:
+    """The objects in the lines of a file, each with its number."""
+    for line, text in numbered_lines(path):
+        yield line, validate_model(path, line, parse_whole_object(path, line, text), model)
+
+
+def parse_whole_object(path: str, line: int, text: str) -> dict[str, Any]:
+    """An object without lone surrogates; in UTF-8 text, only an escape can write one."""
     value = parse_object(path, line, text)
-    _refuse_half(path, line, text, value)
-    return validate_model(path, line, value, model)
-
-
-def _refuse_half(path: str, line: int, text: str, value: Any) -> None:
-    if may_hold_half(text) and not _is_text(value):
+    if any(half in text for half in _HALVES) and not _is_text(value):
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line)
+    return value
 
 
 def parse_object(path: str, line: int, text: str) -> dict[str, Any]:
@@ -97,11 +100,6 @@ def validate_model(path: str, line: int, value: dict[str, Any], model: type[Mode
         raise InputError(f"{place}: {problem}" if place else problem, path=path, line=line) from error
 
 
-def may_hold_half(text: str) -> bool:
-    """Return whether JSON may hold a lone surrogate; in UTF-8 text, only an escape can write one."""
-    return _HALVES[0] in text or _HALVES[1] in text
-
-
 def _is_text(value: Any) -> bool:
     try:
         json.dumps(value, ensure_ascii=False).encode()
@@ -118,8 +116,7 @@ def read(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 def _rows(path: str, role: str, number: str) -> Iterator[dict[str, Any]]:
     names: dict[str, str] = {}
     for line, text in numbered_lines(path):
-        row = parse_object(path, line, text)
-        _refuse_half(path, line, text, row)
+        row = parse_whole_object(path, line, text)
         names = names or named_columns.find_columns(path, list(row), role)
         value = row.get(names[number])
         if isinstance(value, bool) or not isinstance(value, int | float):
