@@ -118,14 +118,8 @@ def score(
 ) -> ScoredPartition:
     """Score some queries under every configuration.
 
-    Args:
-        judged: queries with their judgements.
-        rows: rankings by source.
-        failures: failed calls by source.
-        evaluation: metrics and configurations.
-        values: judged values.
-        highest: highest grade of the dataset, for bounds and for the scale of the judge's grades; None to omit both.
-        grades: a judge's grades, batches of `holes.GRADES`, that fill holes.
+    Rankings and failed calls are by source. The dataset's highest grade is for bounds and for the scale of a judge's
+    grades, batches of `holes.GRADES` that fill holes; None omits both.
     """
     queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
     pool, unjudged = pool_of(queries), queries["judgements"].is_null().to_numpy(zero_copy_only=False)

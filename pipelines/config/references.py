@@ -74,13 +74,7 @@ _WITHOUT_SERVICES = ("services", "name", "dataset", "documents", "metrics", "sli
 
 
 def read_yaml(text: str, path: str | None, output: str | None) -> YamlDocument:
-    """A document with its references replaced.
-
-    Args:
-        text: the YAML.
-        path: its file, for messages.
-        output: the folder of results if an option names it: references in the document's own are not resolved.
-    """
+    """A document with its references replaced, except those in its `output` if an option names another folder."""
     located = load(text, path)
     located.problems.extend(located.duplicate_keys())
     located = with_providers(located)

@@ -241,11 +241,7 @@ def _wrong_history(
 
 
 def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) -> Iterator[str]:
-    """Warnings about conversations: prompts without their history, and turns that the queries lack.
-
-    Raises:
-        InputError: the history of a turn is missing or wrong.
-    """
+    """Warnings about conversations: prompts without their history, and turns that the queries lack."""
     turns: defaultdict[str, set[str]] = defaultdict(set)
     has_history = False
     for path, entry in _entries(queries):

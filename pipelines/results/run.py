@@ -143,11 +143,7 @@ class Results:
         return same[0] if len(same) == 1 else None
 
     def defined_metrics(self, names: Sequence[str]) -> list[Metric | JudgedMetric]:
-        """Metrics of the run with their definitions.
-
-        Raises:
-            InputError: no installed package defines one of them.
-        """
+        """Metrics of the run with their definitions; a metric that no installed package defines is refused."""
         metrics = parse_defined(names)
         if missing := [name for name in names if name not in map(str, metrics)]:
             raise InputError(NOT_INSTALLED.format(", ".join(missing)), path=self.output)

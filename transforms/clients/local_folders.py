@@ -57,12 +57,7 @@ def filling(folder: Path, what: str) -> Iterator[Path]:
 def extracted(kind: str, source: object, state: object, what: str, fill: Callable[[Path], None]) -> Path:
     """The private folder with what `fill` extracts from one state of a source; others of it are deleted another day.
 
-    Args:
-        kind: name of the folder of such folders.
-        source: identity of the source, as a JSON value.
-        state: its state, as a JSON value.
-        what: name of the content, for people.
-        fill: writes the content into a folder.
+    Source and state are JSON values; `kind` names the folder of such folders, and `what` the content, for people.
     """
     own = folder_of(kind, _hash(source))
     folder = own / _hash(state)

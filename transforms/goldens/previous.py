@@ -58,15 +58,7 @@ class PreviousQuestions:
 def take_over(
     items: Iterable[Golden], reviews: Mapping[str, Review], texts: Mapping[str, str], library: Library, pool: int
 ) -> PreviousQuestions:
-    """Choose the questions to take over.
-
-    Args:
-        items: all questions of the earlier benchmark.
-        reviews: people's decisions about them, by id of the question.
-        texts: texts of the earlier documents, by id.
-        library: the documents now.
-        pool: number of documents that were graded for each question.
-    """
+    """Choose the questions to take over; `texts` are the earlier documents, and `pool` of them were graded for each."""
     names = new_names(texts, library)
     texts = {names.get(name, name): text for name, text in texts.items()}
     items = [_with_names(golden, names) for golden in items]

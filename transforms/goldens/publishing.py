@@ -141,11 +141,8 @@ def splits(
 ) -> dict[int, str]:
     """Assign every topic to a split, the one that lacks most questions; so no topic is in two splits.
 
-    Args:
-        quotas: number of questions of each topic.
-        shares: relative sizes of the splits.
-        order: the topics.
-        present: number of other questions that a split has already.
+    `quotas` has the number of questions of each topic, `shares` the relative sizes of the splits, `present` the number
+    of other questions that a split has already.
 
     >>> splits({0: 6, 1: 3, 2: 1}, {"dev": 1, "test": 2}, [0, 1, 2], {})
     {0: 'test', 1: 'dev', 2: 'test'}

@@ -231,9 +231,6 @@ def named_in(name: str, metrics: Sequence[Metric | JudgedMetric]) -> Metric | Ju
 
     >>> str(named_in("Faithfulness", parse_all(["RR", "Faithfulness(judge=lexical)"])))
     'Faithfulness(judge=lexical)'
-
-    Raises:
-        InputError: there is no metric of that name.
     """
     (metric, *others) = parse_all([name])
     if others or metric in metrics:

@@ -34,11 +34,7 @@ class Holes:
     audit: int = MOST_AUDITED
 
     def scale(self, highest: float, option: str = "dataset.qrels_holes.grades") -> tuple[int, ...]:
-        """For each grade of the judge, the grade on the scale of people.
-
-        Args:
-            highest: highest grade of people.
-            option: name of the option that sets the grade, for the message.
+        """For each grade of the judge, the grade on the scale of people; `option` sets it, for the message.
 
         >>> Holes().scale(1.0), Holes(grades=(0, 1, 1, 2)).scale(5.0)
         ((0, 0, 1, 1), (0, 1, 1, 2))

@@ -104,12 +104,7 @@ class _Combination:
     swept: _Swept
 
     def cell(self, name: str, limits: Mapping[str, Any]) -> Cell | None:
-        """The configuration; None after reporting a wrong component.
-
-        Args:
-            name: the configuration's, with the labels of the grid's values.
-            limits: `top_k` and thresholds that the grid does not set.
-        """
+        """The configuration; `limits` are set by no grid. None after reporting a wrong component."""
         settings, problems = self.settings, self.located.problems
         retrieve, corpus = self._parse_parameters(settings.retriever), self._parse_parameters(settings.corpus)
         rewrite, rerank = self._parse_parameters(settings.rewrite), self._parse_parameters(settings.rerank)

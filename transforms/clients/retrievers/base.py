@@ -231,13 +231,7 @@ class RemoteRetriever(RetrieverParameters):
         return embedded
 
     def keys(self, kind: str, texts: Iterable[str], depth: SearchDepth) -> list[str]:
-        """The `content_key` of the call that asks for a query's ranking, for each query.
-
-        Args:
-            kind: the retriever's type.
-            texts: texts of the queries.
-            depth: it counts only if fewer results are not the first of more.
-        """
+        """The `content_key` of each query's call; the depth counts only if fewer results are not the first of more."""
         identity = self.identity(kind)
         if not self.is_prefix():
             identity |= {"top_k": depth.results, "distance": depth.distance}

@@ -89,11 +89,7 @@ def read(place: bytes) -> "pa.Buffer":
 
 
 def join_pieces(pieces: Iterable[tuple[int, bytes]]) -> "mmap.mmap | bytes":
-    """Join bytes at offsets to one buffer; a large buffer is in an unnamed file, so the system can drop its pages.
-
-    Raises:
-        OSError: there is no space for temporary files.
-    """
+    """Join bytes at offsets to one buffer; a large buffer is in an unnamed file, so the system can drop its pages."""
     try:
         with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY, dir=folder()) as file:
             for offset, piece in pieces:

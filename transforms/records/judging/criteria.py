@@ -63,14 +63,7 @@ def step_named(name: str) -> str:
 
 
 def levels_of(scale: str | Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    """The verdicts of a scale, with their values.
-
-    Args:
-        scale: a range of whole numbers such as `0..3`, whose value is the share of the way to the highest, or the
-            value of every verdict.
-
-    Raises:
-        ValueError: the scale has less than two values, or one that is not from 0 to 1.
+    """The verdicts of a scale, with their values: of a range such as `0..3`, shares of the way to the highest.
 
     >>> levels_of("1..3"), levels_of({"yes": 1, "no": 0})
     ((('1', 0.0), ('2', 0.5), ('3', 1.0)), (('yes', 1.0), ('no', 0.0)))
@@ -94,13 +87,7 @@ def levels_of(scale: str | Mapping[str, float]) -> tuple[tuple[str, float], ...]
 
 
 def statements_of(text: str) -> tuple[str, ...]:
-    """The statements of a query's rubrics, each once.
-
-    Args:
-        text: a JSON list of strings, or one statement per line.
-
-    Raises:
-        ValueError: the text is another JSON value.
+    """The statements of a query's rubrics, each once: a JSON list of strings, or one statement per line.
 
     >>> statements_of('["It names a date.", "It is short."]') == statements_of("It names a date.\\n It is short. ")
     True

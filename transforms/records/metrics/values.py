@@ -56,14 +56,7 @@ def not_defined(metric: Metric, unit: str) -> str | None:
 
 
 def span_values(metrics: Iterable[Metric], a: SpanAssessment) -> FloatArray:
-    """The values of several metrics.
-
-    Args:
-        metrics: m metrics, each of a name in `VIEWS`.
-        a: n rankings of chunks.
-
-    Returns:
-        float64[n, m].
+    """float64[n, m], the values of m metrics, whose names are in `VIEWS`, for n rankings of chunks.
 
     >>> from rankbeam.transforms.records.metrics.names import parse_metric
     >>> from rankbeam.transforms.kernels.ranking.spans import EXAMPLE
@@ -95,16 +88,10 @@ _OWN_RULES = frozenset(
 def tie_bounds(
     metrics: Iterable[Metric], documents: Assessment, chunks: Assessment | None, top_k: int | None
 ) -> FloatArray:
-    """The lowest and the highest value of several metrics over all orders of tied documents.
+    """float64[2, n, m], the lowest and the highest value of m metrics over all orders of tied documents.
 
-    Args:
-        metrics: m metrics.
-        documents: n rankings with distinct documents, not cut, with their ties.
-        chunks: the same rankings with every chunk counted; needed by metrics of chunks.
-        top_k: cut-off of the rankings, or None.
-
-    Returns:
-        float64[2, n, m]; `MetricDefinition.ties` says which are exact.
+    `documents` are n rankings with distinct documents, not cut at `top_k`, with their ties; `chunks` are the same with
+    every chunk counted, for metrics of chunks. `MetricDefinition.ties` says which bounds are exact.
     """
     columns = []
     for metric in metrics:
@@ -132,15 +119,9 @@ def has_unjudged_bounds(metric: AnyMetric) -> bool:
 
 
 def unjudged_bounds(metrics: Sequence[Metric], documents: Assessment, grade: float) -> FloatArray:
-    """The lowest and the highest value if unjudged documents are not relevant, or all have the highest grade.
+    """float64[2, n, m], the values if unjudged documents are not relevant, or all have the highest `grade`.
 
-    Args:
-        metrics: m metrics.
-        documents: n rankings with distinct documents.
-        grade: the highest grade of the dataset.
-
-    Returns:
-        float64[2, n, m]; NaN for metrics of chunks and for `_OWN_RULES`.
+    They are NaN for metrics of chunks and for `_OWN_RULES`.
     """
     assumed: dict[int | None, Assessment] = {}
     columns = []

@@ -52,12 +52,8 @@ def table_rows(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a table, by header, as they were before `safe`, each with the line in which it begins.
 
-    Args:
-        path: the file, for messages.
-        text: its content.
-        needed: columns that a table written by `writer` has.
-        writer: a command, for messages.
-        problems: collects the problems of single rows; by default the first one is raised.
+    Columns that a table by the command `writer` has are `needed`. `problems` collects problems of single rows; by
+    default, the first one is raised.
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter_in(text))
     try:
