@@ -9,8 +9,7 @@ from typing import Any
 
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare, slices_matching
 from rankbeam.pipelines.gates.gates import FAILURE_RATE, MONITOR, SENTINELS, Gate, KnownNames, located_gates
-from rankbeam.pipelines.monitor.changes import MonitorResult, monitor_run
-from rankbeam.pipelines.monitor.tolerances import Tolerance, Tolerances
+from rankbeam.pipelines.monitor.changes import MonitorResult, Tolerance, Tolerances, monitor_run
 from rankbeam.pipelines.results.audit import problem_of_gate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all

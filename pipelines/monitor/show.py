@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.pipelines.monitor.changes import FIXED, Change, MonitorResult
-from rankbeam.pipelines.monitor.tolerances import Tolerances
+from rankbeam.pipelines.monitor.changes import FIXED, Change, MonitorResult, Tolerances
 from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, interval, number
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse

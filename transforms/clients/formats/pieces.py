@@ -9,7 +9,7 @@ from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import WHOLE, recognise
-from rankbeam.transforms.clients.storage import files, gcs, matching
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parquet import MAGIC, open_file
 from rankbeam.transforms.records.errors import InputError
 
@@ -95,11 +95,8 @@ def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_
 
     Together, the ranges [0, a), [a, b), [b, size) yield every line exactly once, for any a and b.
     """
-    try:
-        with files.open_raw(path) as handle:
-            yield from _lines_from(path, handle, begin, end, block_bytes)
-    except gcs.errors(path) as error:
-        raise InputError(f"reading failed: {gcs.error_text(error, path)}", path=path) from error
+    with files.translate_errors(path, "reading failed"), files.open_raw(path) as handle:
+        yield from _lines_from(path, handle, begin, end, block_bytes)
 
 
 def lines_before(path: str, position: int, block_bytes: int = files.BLOCK_BYTES) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankbeam.transforms.records.errors import InputError
 
@@ -101,7 +102,7 @@ def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> Inpu
 
 def refuse_not_utf8(path: str, line: pa.Array, column: pa.StringArray, what: str = "") -> None:
     """Refuse strings that are not UTF-8, which neither Arrow's readers nor its casts check."""
-    if _is_ascii(column):
+    if pc.all(pc.string_is_ascii(column)).as_py() is not False:  # ten times faster than validation
         return
     try:
         column.validate(full=True)
@@ -112,12 +113,3 @@ def refuse_not_utf8(path: str, line: pa.Array, column: pa.StringArray, what: str
             except UnicodeDecodeError:
                 raise InputError(f"{what} {CONVERT}".lstrip(), path=path, line=line[row].as_py()) from error
         raise
-
-
-def _is_ascii(column: pa.StringArray) -> bool:
-    """Test the highest bit of every byte, which is ten times faster than validation."""
-    _, offsets, data = column.buffers()
-    if data is None:
-        return True
-    ends = np.frombuffer(offsets, np.int32)[[column.offset, column.offset + len(column)]]
-    return not (np.frombuffer(data, np.int8)[ends[0] : ends[1]] < 0).any()
