@@ -68,3 +68,27 @@ def test_a_number_of_very_many_digits_is_refused(tmp_path: Path, reader: Reader,
 def test_two_objects_on_a_line_are_refused(tmp_path: Path, reader: Reader) -> None:
     path = write(tmp_path / "file", '{"_id": "1", "text": "a"} {"_id": "2", "text": "b"}\n')
     assert "1: is not valid JSON: Extra data at column 27; write one object per line" in str(refusal(reader, path))
+
+
+@pytest.mark.parametrize(
+    ("escapes", "is_refused"),
+    [
+        ("\\ud83d\\ude00", False),
+        ("\\uD83D\\uDE00 \\ud55c", False),
+        ("\\\\ud83d", False),  # an escaped backslash, and letters
+        ("\\\\ud83d\\ude00", True),
+        ("\\\\\\ud83d", True),
+        ("\\ude00\\ud83d", True),
+        ("\\ud83d\\ud83d\\ude00", True),
+    ],
+)
+def test_only_surrogates_without_their_other_half_are_refused(
+    tmp_path: Path, escapes: str, *, is_refused: bool
+) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_text(f'{{"_id": "1", "text": "{escapes}"}}\n')
+    if is_refused:
+        assert "holds half a character" in str(refusal(read_queries, str(path)))
+    else:
+        (batch,) = read_queries(str(path))
+        assert batch["text"].to_pylist() == [json.loads(f'"{escapes}"')]
