@@ -133,13 +133,14 @@ def remember_signatures() -> list[str]:
     if _MODULE not in sys.modules:
         return []
     from apache_beam.transforms import core, userstate
-    from apache_beam.typehints.decorators import IOTypeHints
+    from apache_beam.typehints import decorators
 
     functions: list[tuple[Any, str, Callable[[Any], Hashable], Callable[[Any], Any]]] = [
         (core, "_check_fn_use_yield_and_return", _function, _itself),
         (core, "get_function_args_defaults", _function, _copied_lists),
         (userstate, "get_dofn_specs", _methods, _copied_sets),
-        (IOTypeHints, "from_callable", _function, _itself),
+        (decorators, "get_signature", _function, _itself),
+        (decorators.IOTypeHints, "from_callable", _function, _itself),
     ]
     changed = []
     for owner, name, key, copied in functions:
@@ -151,6 +152,9 @@ def remember_signatures() -> list[str]:
         else:
             changed.append(name)
     return changed
+
+
+_NEW = object()  # None is a result: a function without type hints
 
 
 class _CachedResults:
@@ -169,10 +173,10 @@ class _CachedResults:
         results = self._results[hasattr(argument, "__func__")]
         key = self._key(argument)
         try:
-            result = results.get(key)
+            result = results.get(key, _NEW)
         except TypeError:  # not hashable, or without weak references
             return self.compute(argument)
-        if result is None:
+        if result is _NEW:
             result = self.compute(argument)
             try:
                 results[key] = result
@@ -191,7 +195,7 @@ def _methods(dofn: Any) -> Any:
 
 
 def _itself(result: Any) -> Any:
-    return result  # a truth value, or a named tuple, which Beam replaces but does not change
+    return result  # a truth value, a signature, or a named tuple, which Beam replaces but does not change
 
 
 def _copied_lists(names_and_defaults: tuple[list[str], list[Any]]) -> tuple[list[str], list[Any]]:

@@ -13,6 +13,7 @@ import pytest
 from apache_beam.coders import VarIntCoder
 from apache_beam.runners.worker import statesampler
 from apache_beam.transforms import core, userstate
+from apache_beam.typehints import decorators
 from apache_beam.utils.counters import CounterFactory
 from support.campaigns import in_campaigns
 
@@ -55,6 +56,14 @@ def test_every_answer_is_the_one_that_is_computed(factory: Callable[[], beam.DoF
             answer = core.get_function_args_defaults(argument)
             assert answer == core.get_function_args_defaults.compute(argument)
             answer[0].append("what a caller does with its lists is its own affair")
+            assert decorators.get_signature(argument) == decorators.get_signature.compute(argument)
+
+
+def test_a_function_without_type_hints_is_inspected_once() -> None:
+    inspected: list[object] = []
+    cached = overheads._CachedResults(inspected.append, overheads._function, overheads._itself)
+    assert cached(with_state) is cached(with_state) is None
+    assert inspected == [with_state]
 
 
 def test_this_release_of_beam_has_what_is_avoided() -> None:
