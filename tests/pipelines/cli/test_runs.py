@@ -48,4 +48,12 @@ def test_runs_are_listed_with_their_best_configuration_and_state(tmp_path: Path)
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
     outcome = rankbeam("runs", str(tmp_path))
     assert (outcome.status, outcome.stdout) == (2, "")
-    assert "holds no finished run" in outcome.stderr
+    assert outcome.stderr == f"rankbeam: {tmp_path}: holds no finished run\n"
+
+
+def test_the_folder_above_the_output_is_refused_with_the_output(tmp_path: Path) -> None:
+    assert rankbeam("evaluate", experiment(tmp_path, "right")).status == 0
+    for command in ("runs", "report", "compare"):
+        outcome = rankbeam(command, str(tmp_path))
+        assert outcome.status == 2
+        assert f"holds no finished run; did you mean '{tmp_path / 'out'}'?" in outcome.stderr

@@ -234,8 +234,11 @@ def finished_runs(output: str) -> list[str]:
 
 
 def _reason(output: str) -> str:
-    if not files.is_local(output) or Path(output).is_dir():
+    if not files.is_local(output):
         return ""
+    if Path(output).is_dir():
+        below = matching.matches(files.join(glob.escape(output), "*", "runs", "*", "part-*.parquet"))
+        return f"; did you mean {str(Path(below[0]).parents[2])!r}?" if below else ""
     if Path(output).exists():
         return "; it is a file, not the output folder of a run"
     return f"; there is no such folder{matching.nearest(output)}"
