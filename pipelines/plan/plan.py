@@ -28,6 +28,7 @@ from rankbeam.pipelines.plan.pools import (
 from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans
 from rankbeam.pipelines.plan.stages import (
     CountOutputs,
+    WriteCounts,
     add_known_rankings,
     count_calls,
     count_models,
@@ -36,16 +37,14 @@ from rankbeam.pipelines.plan.stages import (
     count_texts,
     distinct_batches,
     read_counted,
-    write_counts,
 )
 from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import Branches, with_joined
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
-from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
+from rankbeam.pipelines.run.calling import query_embedders, retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.kernels.grouping import grouped
-from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputErrors, pluralize
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.stages import RERANK, ablations
@@ -130,7 +129,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     configurations = configuration_plans(experiment)
     if not experiment.makes_calls and not experiment.embedders and not work_of(experiment).services:
         return Plan((), configurations, corpora=corpora, tables=table_plans(experiment))
-    counted, queries = _run_counting(experiment)
+    counted, counted_documents, queries = _run_counting(experiment)
     if counted.largest:
         _refuse_too_large(experiment, counted, path)
     plans = pool_plans(counted, experiment.calls)
@@ -138,6 +137,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     if counted.unknown:
         warnings[_UNKNOWN.format(counted.unknown)] = None
     race = experiment.evaluation.race
+    documents = pool_plans(counted_documents, experiment.calls)
     return Plan(
         tuple(plan for plan in plans if plan.steps[0].service in counted.pools),
         configurations,
@@ -145,49 +145,55 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         tuple(plan for plan in plans if plan.steps[0].service not in counted.pools),
         experiment.calls.max_cost,
         corpora,
-        "" if race is None else race.described(queries, _share_of_calls(experiment, queries, plans)),
+        "" if race is None else race.described(queries, _share_of_calls(experiment, queries, plans, documents)),
         queries,
-        _least_share(experiment, queries, is_begun=any(plan.ledger_hits for plan in plans)),
+        _least_share(experiment, queries, plans, documents),
         proposals(experiment, queries),
         again_plans(counted.again),
         table_plans(experiment),
     )
 
 
-def _least_share(experiment: Experiment, queries: int, *, is_begun: bool) -> float:
-    """Share of the remaining calls made before the first elimination; 0 if the race has started."""
+def _least_share(
+    experiment: Experiment, queries: int, plans: Sequence[PoolPlan], documents: Sequence[PoolPlan]
+) -> float:
+    """Share of the remaining calls' cost that a race pays before it drops anything.
+
+    It contains the embeddings of all documents, and the calls for the first queries unless the race has started.
+    """
     race = experiment.evaluation.race
     first = None if race is None else next(race.schedule(queries), None)
     if first is None:
         return 1.0
-    return 0.0 if is_begun else first.queries / queries
+    is_begun = sum(plan.ledger_hits for plan in plans) > sum(plan.ledger_hits for plan in documents)
+    share = 0.0 if is_begun else first.queries / queries
+    total, fixed = total_cost(plans), total_cost(documents)
+    of_documents = fixed[0] / total[0] if total is not None and fixed is not None and total[0] else 0.0
+    return share + (1.0 - share) * of_documents
 
 
-def _share_of_calls(experiment: Experiment, queries: int, plans: Sequence[PoolPlan]) -> float:
+def _share_of_calls(
+    experiment: Experiment, queries: int, plans: Sequence[PoolPlan], documents: Sequence[PoolPlan]
+) -> float:
     """Share of the remaining calls that a race cannot save.
 
-    They are the calls before its first look, the embeddings of all queries and documents, and one call to a retriever
-    or for an answer for each later query, if every configuration makes one.
+    They are the calls before its first look, the embeddings of all documents, and for each later query one embedding,
+    one call to a retriever and one for an answer, if every configuration needs one.
     """
     race, evaluation = experiment.evaluation.race, experiment.evaluation
     first = None if race is None else next(race.schedule(queries), None)
-    steps = [step for plan in plans for step in plan.steps]
-    hits = sum(step.ledger_hits for step in steps)
-    left = sum(step.calls[1] for step in steps) - hits
-    if first is None or not left:
+    hits = sum(plan.ledger_hits for plan in plans)
+    total = sum(plan.calls[1] for plan in plans)
+    if first is None or total == hits:
         return 1.0
-    share, unraced = first.queries / queries, _unraced_services(experiment)
-    before = sum(step.calls[1] * (1.0 if step.step == EMBED and step.service in unraced else share) for step in steps)
-    retrieves = all(evaluation.origins(one.source) & experiment.remote.keys() for one in evaluation.configurations)
+    fixed = sum(plan.calls[1] for plan in documents)
+    before = fixed + (total - fixed) * first.queries / queries
+    embedders = {source for _, sources, _ in query_embedders(experiment) for source in sources}
+    origins = [evaluation.origins(one.source) for one in evaluation.configurations]
+    embeds, retrieves = (all(map(sources.intersection, origins)) for sources in (embedders, {*experiment.remote}))
     answers = all(one.generation is not None for one in evaluation.configurations)
-    after = (retrieves + answers) * (queries - first.queries)
-    return min(max(before + after - hits, 0.0) / left, 1.0)
-
-
-def _unraced_services(experiment: Experiment) -> set[str]:
-    """The services that only embed documents and queries, also for dropped configurations."""
-    raced = {experiment.embedders[source].service for source in experiment.own_texts & experiment.embedders.keys()}
-    return {model.service for model in experiment.embedders.values()} - raced - {*work_of(experiment).services}
+    after = (embeds + retrieves + answers) * (queries - first.queries)
+    return min(max(before + after - hits, 0.0) / (total - hits), 1.0)
 
 
 def _refuse_too_large(experiment: Experiment, counted: CallCounts, path: str | None) -> None:
@@ -200,7 +206,8 @@ def _refuse_too_large(experiment: Experiment, counted: CallCounts, path: str | N
         raise InputErrors(problems)
 
 
-def _run_counting(experiment: Experiment) -> tuple[CallCounts, int]:
+def _run_counting(experiment: Experiment) -> tuple[CallCounts, CallCounts, int]:
+    """Count all calls, and those that embed documents; also return the number of queries."""
     experiment = experiment.pinned(f"plan {secrets.token_hex(8)}", f"{datetime.now(UTC):%Y-%m-%d}")
     options = pipeline_options([])
     with (
@@ -229,23 +236,28 @@ def _run_counting(experiment: Experiment) -> tuple[CallCounts, int]:
             | "AllAsked" >> beam.CombineGlobally(sum)
             | "WriteAsked" >> beam.Map(lambda number: queries_file.write_text(str(number)))
         )
+        total, documents = (str(Path(folder) / name) for name in ("counts", "documents"))
         if experiment.embedders:
-            count_texts(pipeline, experiment, dataset, rewritten, counts)
+            of_documents = count_texts(pipeline, experiment, dataset, rewritten, counts)
+            if experiment.evaluation.race is not None:
+                _ = of_documents | "WriteDocuments" >> WriteCounts(experiment, documents)
         if experiment.rerankers or work_of(experiment).services:
             add_known_rankings(pipeline, experiment, dataset, tasks, branches)
             if experiment.rerankers:
                 count_reranking(experiment, dataset, branches, counts)
             if work_of(experiment).services:
                 count_models(experiment, dataset, branches, counts)
-        total = Path(folder) / "counts"
         if counts:
-            write_counts(counts, experiment, str(total))
+            _ = counts | "EveryCount" >> beam.Flatten() | "WriteTotal" >> WriteCounts(experiment, total)
         pipeline.run().wait_until_finish()
-        return read_counted(str(total)) if counts else CallCounts(), int(queries_file.read_text())
+        counted, counted_documents = (
+            read_counted(file) if Path(file).exists() else CallCounts() for file in (total, documents)
+        )
+        return counted, counted_documents, int(queries_file.read_text())
 
 
 def number_of_queries(experiment: Experiment) -> int:
-    return _run_counting(experiment)[1]
+    return _run_counting(experiment)[-1]
 
 
 def _retriever_document(plan: PoolPlan) -> dict[str, Any]:

@@ -5,6 +5,7 @@ queries ─► retrieved in process, read, or recalled from the ledger ─► co
 
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,19 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import MOST_TEXTS
-from rankbeam.pipelines.plan.counting import (
-    CallCounts,
-    counted_calls,
-    counted_items,
-    known_counts,
-)
+from rankbeam.pipelines.plan.counting import CallCounts, counted_calls, counted_items, known_counts
 from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, Unknown, earlier_works, with_imagined
 from rankbeam.pipelines.plan.totals import CallTotals, SizeTotal, Step, divided, totals_of
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
-from rankbeam.pipelines.run.calling import add_answers, embed_stage, retrieve_stage, tasks_to_embed
+from rankbeam.pipelines.run.calling import (
+    add_answers,
+    documents_to_embed,
+    embed_stage,
+    queries_to_embed,
+    retrieve_stage,
+)
 from rankbeam.pipelines.run.reranking import items_of as rerank_items
 from rankbeam.pipelines.run.reranking import rerank_stage, rerank_works, tasks_to_rerank
 from rankbeam.pipelines.run.rewriting import rewrite_stage, rewrite_works, tasks_to_rewrite
@@ -156,8 +158,12 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
 
 def count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, counts: CountOutputs) -> None:
     """Count the first calls of tasks."""
+    counts.append(tasks | f"Count_{stage.name}" >> _counting(stage, experiment))
+
+
+def _counting(stage: Stage, experiment: Experiment) -> beam.PTransform:
     fn = CountFn(stage, experiment.ledger, {*experiment.calls.services})
-    counts.append(tasks | f"Count_{stage.name}" >> beam.ParDo(fn).with_output_types(CallCounts))
+    return beam.ParDo(fn).with_output_types(CallCounts)
 
 
 def with_imagined_results(element: Bucketed, unknown: Unknown) -> Iterator[Bucketed]:
@@ -245,27 +251,33 @@ class SimulateFn(LedgerFn):
         yield counted_items(self._work, items, self._lookup, self._unknown, self._earlier, self._limited)
 
 
-def write_counts(counts: CountOutputs, experiment: Experiment, file: str) -> None:
+@dataclass
+class WriteCounts(beam.PTransform):
     """Write the sum of all counts into a file for `read_counted`."""
-    work = work_of(experiment)
-    asks = known_of(experiment, work, datetime.now(UTC)) if work.services else ()
-    every = counts | "EveryCount" >> beam.Flatten()
-    if asks:
-        texts = every | "Texts" >> beam.Map(lambda one: one.texts) | "TextsTogether" >> beam.combiners.ToList()
-        known = texts | "CountKnown" >> beam.Map(_count_known, asks, experiment.ledger).with_output_types(CallCounts)
-        every = (every, known) | "WithKnown" >> beam.Flatten()
-    totals = (
-        every
-        | "DivideCalls" >> beam.FlatMap(_divide, buckets_of(experiment)).with_output_types(tuple[int, Reference])
-        | "GroupCalls" >> beam.GroupByKey()
-        | "TotalCalls" >> beam.Map(totals_of)
-    )
-    _ = (
-        every
-        | "WithoutCalls" >> beam.Map(CallCounts.without_sizes)
-        | "CountsTogether" >> beam.combiners.ToList()
-        | "WriteCounts" >> beam.Map(_write_sum, beam.pvalue.AsIter(totals), file)
-    )
+
+    experiment: Experiment
+    file: str
+
+    def expand(self, every: beam.PCollection[CallCounts]) -> beam.PCollection[None]:
+        work, ledger = work_of(self.experiment), self.experiment.ledger
+        asks = known_of(self.experiment, work, datetime.now(UTC)) if work.services else ()
+        if asks:
+            texts = every | "Texts" >> beam.Map(lambda one: one.texts) | "TextsTogether" >> beam.combiners.ToList()
+            count = beam.Map(_count_known, asks, ledger).with_output_types(CallCounts)
+            every = (every, texts | "CountKnown" >> count) | "WithKnown" >> beam.Flatten()
+        divide = beam.FlatMap(_divide, buckets_of(self.experiment))
+        totals = (
+            every
+            | "DivideCalls" >> divide.with_output_types(tuple[int, Reference])
+            | "GroupCalls" >> beam.GroupByKey()
+            | "TotalCalls" >> beam.Map(totals_of)
+        )
+        return (
+            every
+            | "WithoutCalls" >> beam.Map(CallCounts.without_sizes)
+            | "CountsTogether" >> beam.combiners.ToList()
+            | "WriteCounts" >> beam.Map(_write_sum, beam.pvalue.AsIter(totals), self.file)
+        )
 
 
 def _divide(counts: CallCounts, parts: int) -> Iterator[tuple[int, Reference]]:
@@ -294,9 +306,15 @@ def count_texts(
     dataset: Dataset,
     rewritten: beam.PCollection | None,
     counts: CountOutputs,
-) -> None:
-    tasks = tasks_to_embed(pipeline, experiment, dataset, rewritten) | "TextsToEmbed" >> beam.Values()
-    count_calls(tasks, embed_stage(experiment), experiment, counts)
+) -> beam.PCollection[CallCounts]:
+    """Count the calls that embed texts; return the counts of documents."""
+    stage = embed_stage(experiment)
+    documents = documents_to_embed(pipeline, experiment) | "DocumentsToEmbed" >> beam.Values()
+    of_documents = documents | "CountDocuments" >> _counting(stage, experiment)
+    queries = queries_to_embed(experiment, dataset, rewritten) | "QueriesToEmbed" >> beam.Values()
+    count_calls(queries, stage, experiment, counts)
+    counts.append(of_documents)
+    return of_documents
 
 
 class CountFn(LedgerFn):

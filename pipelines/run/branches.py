@@ -70,10 +70,12 @@ def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buck
     from rankbeam.transforms.retrieve.local import RetrieveRankings
 
     top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}
+    last = {source: experiment.evaluation.last_of(source) for source in experiment.local}
     shares = min(buckets, workers_of(dataset.judged.pipeline.options))
     retrieve = RetrieveRankings(
         experiment.local,
         top_k,
+        last,
         experiment.documents_by_source,
         dataset.summary,
         shares,

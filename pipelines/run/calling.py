@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.branches import Branches
@@ -25,6 +26,7 @@ from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.steps import FailedTask, SearchDepth, Subject, Task
 from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.queries import Documents
+from rankbeam.transforms.records.race import first_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.local import CUT, CutOfSource, WarnOfCut
@@ -155,32 +157,33 @@ def embed(
 ) -> None:
     """Embed the texts that retrievers compare, and queries whose vectors are sent; both are read from the ledger."""
     services = calls_of_stage(embed_stage(experiment), experiment, execution, dataset, branches.usage)
-    called: CallResults = (
-        tasks_to_embed(pipeline, experiment, dataset, branches.rewritten) | "CallEmbedders" >> services
-    )
+    texts = documents_to_embed(pipeline, experiment), queries_to_embed(experiment, dataset, branches.rewritten)
+    called: CallResults = texts | "EveryText" >> beam.Flatten() | "CallEmbedders" >> services
     failed = called.failed | "AllNotEmbedded" >> beam.combiners.ToList() | "NotEmbedded" >> beam.FlatMap(warning_of)
     branches.warnings += [called.warnings, failed]
     branches.add_usage(called.usage, "UsageWithEmbedders")
 
 
-def tasks_to_embed(
-    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None
+def documents_to_embed(pipeline: beam.Pipeline, experiment: Experiment) -> beam.PCollection[TaskBatch]:
+    """The tasks that embed documents and chunks."""
+    sources = pipeline | "Embedded" >> beam.Create(_embedded_sources(experiment), reshuffle=False)
+    return sources | "PlanDocuments" >> beam.FlatMap(tasks_of_documents).with_output_types(TaskBatch)
+
+
+def queries_to_embed(
+    experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None
 ) -> beam.PCollection[TaskBatch]:
-    """The tasks that embed documents, chunks, and queries or the texts that replace them."""
-    documents = (
-        pipeline
-        | "Embedded" >> beam.Create(_embedded_sources(experiment), reshuffle=False)
-        | "PlanDocuments" >> beam.FlatMap(tasks_of_documents).with_output_types(TaskBatch)
-    )
-    batches = beam.FlatMap(tasks_of_queries, _query_embedders(experiment)).with_output_types(TaskBatch)
-    parts = [documents, dataset.judged | "PlanQueries" >> batches]
-    if rewritten is not None:
-        models = {
-            source: model.as_role(experiment.role_of_queries(source)) for source, model in experiment.embedders.items()
-        }
-        plan = beam.FlatMap(tasks_of_rewritten, models).with_output_types(TaskBatch)
-        parts.append(rewritten | "PlanRewrittenTexts" >> plan)
-    return parts | "EveryText" >> beam.Flatten()
+    """The tasks that embed queries, or the texts that replace them."""
+    batches = beam.FlatMap(tasks_of_queries, query_embedders(experiment)).with_output_types(TaskBatch)
+    planned = dataset.judged | "PlanQueries" >> batches
+    if rewritten is None:
+        return planned
+    models = {
+        source: (model.as_role(experiment.role_of_queries(source)), experiment.evaluation.last_of(source))
+        for source, model in experiment.embedders.items()
+    }
+    plan = beam.FlatMap(tasks_of_rewritten, models).with_output_types(TaskBatch)
+    return (planned, rewritten | "PlanRewrittenTexts" >> plan) | "EveryQuery" >> beam.Flatten()
 
 
 def embed_stage(experiment: Experiment) -> Stage:
@@ -194,15 +197,18 @@ def _embedded_sources(experiment: Experiment) -> list[Searching]:
     return [(embedder, local[source], searched[source]) for source, embedder in embedders.items() if source in local]
 
 
-def _query_embedders(experiment: Experiment) -> list[tuple[Embed, tuple[int, ...]]]:
-    """The models that embed queries, each with its sources, except those that read query vectors from a file."""
+def query_embedders(experiment: Experiment) -> list[tuple[Embed, tuple[int, ...], int | None]]:
+    """The models that embed queries, each with its sources, and with the last query in a race.
+
+    Sources that read query vectors from a file have no model.
+    """
     by_service = grouped(
-        (embedder.service, source)
+        ((embedder.service, experiment.evaluation.last_of(source)), source)
         for source, embedder in experiment.embedders.items()
         if "query_vectors" not in experiment.sources[source].retriever.parameters.inputs()
         and source not in experiment.own_texts
     )
-    return [(experiment.embedders[sources[0]], tuple(sources)) for sources in by_service.values()]
+    return [(experiment.embedders[sources[0]], tuple(sources), last) for (_, last), sources in by_service.items()]
 
 
 def tasks_of_documents(element: Searching) -> Iterator[TaskBatch]:
@@ -210,18 +216,24 @@ def tasks_of_documents(element: Searching) -> Iterator[TaskBatch]:
     return _tasks(embed, retriever.embedded(documents))
 
 
-def tasks_of_queries(element: Bucketed, models: Iterable[tuple[Embed, tuple[int, ...]]]) -> Iterator[TaskBatch]:
-    texts = [text for text in element[1]["text"].to_pylist() if text.strip()]
-    for embed, sources in models:
-        yield from _tasks(embed.as_role(Role.QUERY), texts, sources)
+def tasks_of_queries(
+    element: Bucketed, models: Iterable[tuple[Embed, tuple[int, ...], int | None]]
+) -> Iterator[TaskBatch]:
+    _, judged = element
+    for embed, sources, last in models:
+        yield from _tasks_of_texts(embed.as_role(Role.QUERY), first_of(judged, last), sources)
 
 
-def tasks_of_rewritten(element: SourceRows, models: Mapping[int, Embed]) -> Iterator[TaskBatch]:
+def tasks_of_rewritten(element: SourceRows, models: Mapping[int, tuple[Embed, int | None]]) -> Iterator[TaskBatch]:
     """The tasks that embed the texts that replace one source's queries."""
     _, (source, queries) = element
     if source in models:
-        texts = [text for text in queries["text"].to_pylist() if text.strip()]
-        yield from _tasks(models[source], texts, (source,))
+        embed, last = models[source]
+        yield from _tasks_of_texts(embed, first_of(queries, last), (source,))
+
+
+def _tasks_of_texts(embed: Embed, queries: pa.RecordBatch, sources: tuple[int, ...]) -> Iterator[TaskBatch]:
+    return _tasks(embed, filter(str.strip, queries["text"].to_pylist()), sources)
 
 
 def _tasks(embed: Embed, texts: Iterable[str], sources: tuple[int, ...] = ()) -> Iterator[TaskBatch]:

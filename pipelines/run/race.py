@@ -16,7 +16,6 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
-import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
@@ -28,7 +27,7 @@ from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Usage
-from rankbeam.transforms.records.race import Look, order_of
+from rankbeam.transforms.records.race import Look, first_of, order_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.racing import left_after
 from rankbeam.transforms.records.slices import ALL
@@ -100,7 +99,7 @@ def _run_round(
     """Score the first queries; return the remaining configurations, and the cost of the rounds so far, by stage."""
     pipeline = new_pipeline(copy.deepcopy(options))
     dataset = read_dataset(pipeline, experiment)
-    first = dataset.judged | "First" >> beam.FlatMap(first_of, last).with_output_types(Bucketed)
+    first = dataset.judged | "First" >> beam.FlatMap(first_queries, last).with_output_types(Bucketed)
     scores = scores_of(pipeline, experiment, execution, Dataset(first, dataset.summary))
     left_path, cost_path = (files.join(folder, f"{look.queries}-{name}") for name in ("left", "cost"))
     _ = (
@@ -118,10 +117,10 @@ def _run_round(
     return frozenset(_read(left_path)), _read(cost_path) if scores.usage else {}
 
 
-def first_of(element: Bucketed, last: int) -> Iterator[Bucketed]:
+def first_queries(element: Bucketed, last: int) -> Iterator[Bucketed]:
     """The queries of a bucket up to a position in the race's order."""
     bucket, judged = element
-    rows = judged.filter(pa.array(order_of(judged["query_id"]) <= np.uint64(last)))
+    rows = first_of(judged, last)
     if rows.num_rows:
         yield bucket, rows
 

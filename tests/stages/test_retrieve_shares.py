@@ -56,7 +56,7 @@ def retrieved(folder: Path, shares: int) -> tuple[list[object], Sequence[str]]:
     def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
         summary = pipeline | "Summary" >> beam.Create([DatasetSummary()])
         searched = dict.fromkeys(retrievers, Documents(None))
-        retrieve = RetrieveRankings(retrievers, {0: 2, 1: 3}, searched, summary, shares)
+        retrieve = RetrieveRankings(retrievers, {0: 2, 1: 3}, dict.fromkeys(retrievers), searched, summary, shares)
         return [(pipeline | beam.Create(list(judged())) | retrieve)[0]]
 
     (rankings,) = run(folder, build)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
@@ -21,6 +22,11 @@ def order_of(query_ids: StringArray) -> HashArray:
     True
     """
     return hashing.mix(hashing.hash_strings(query_ids) ^ _SALT)
+
+
+def first_of(queries: pa.RecordBatch, last: int | None) -> pa.RecordBatch:
+    """The queries up to a position in the race's order; all if it is None."""
+    return queries if last is None else queries.filter(pa.array(order_of(queries["query_id"]) <= np.uint64(last)))
 
 
 class Look(NamedTuple):

@@ -27,6 +27,7 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import CallError, Failure, InputError
 from rankbeam.transforms.records.plug_ins import blame_component, class_name
 from rankbeam.transforms.records.queries import Documents, Embeddings, Query, Ranking
+from rankbeam.transforms.records.race import first_of
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 
 BucketFailures = tuple[int, tuple[int, Failure]]
@@ -50,6 +51,7 @@ class RetrieveRankings(beam.PTransform):
 
     retrievers: Mapping[int, RetrieverParameters]
     top_k: Mapping[int, int]
+    last: Mapping[int, int | None]  # the last query of each source in a race; None if it needs all
     searched: Mapping[int, Documents]
     summary: beam.PCollection[DatasetSummary]
     shares: int = 1
@@ -83,11 +85,12 @@ class RetrieveRankings(beam.PTransform):
         return outputs.rankings, outputs[FAILURES], warnings
 
     def _queries_by_share(self, judged: beam.PCollection[Bucketed]) -> beam.PCollection[tuple[Share, Bucketed]]:
-        plain = [source for source in self.retrievers if not self.searched[source].is_rewritten]
+        plain = {source: last for source, last in self.last.items() if not self.searched[source].is_rewritten}
         dealt = judged | "ForEachSource" >> beam.FlatMap(for_each_source, plain, self.shares)
         if self.rewritten is None:
             return dealt
-        deal = beam.FlatMap(for_own_source, [source for source in self.retrievers if source not in plain], self.shares)
+        own = {source: last for source, last in self.last.items() if source not in plain}
+        deal = beam.FlatMap(for_own_source, own, self.shares)
         return (dealt, self.rewritten | "ForRewritten" >> deal) | "EveryShare" >> beam.Flatten()
 
 
@@ -165,17 +168,21 @@ def by_documents(searched: Mapping[int, Documents]) -> list[list[int]]:
     return list(grouped(((index.path, index.chunking), source) for source, index in searched.items()).values())
 
 
-def for_each_source(element: Bucketed, sources: list[int], shares: int) -> Iterator[tuple[Share, Bucketed]]:
-    """Pair a bucket's queries with every source; buckets are dealt to the shares in turn."""
-    for source in sources:
-        yield (source, element[0] % shares), element
+def for_each_source(element: Bucketed, last: Mapping[int, int | None], shares: int) -> Iterator[tuple[Share, Bucketed]]:
+    """Pair a bucket's queries with every source that needs some of them; buckets are dealt to the shares in turn."""
+    bucket, judged = element
+    for source, position in last.items():
+        if (queries := first_of(judged, position)).num_rows:
+            yield (source, bucket % shares), (bucket, queries)
 
 
-def for_own_source(element: SourceRows, sources: list[int], shares: int) -> Iterator[tuple[Share, Bucketed]]:
-    """A source's own queries, if `sources` include it."""
+def for_own_source(
+    element: SourceRows, last: Mapping[int, int | None], shares: int
+) -> Iterator[tuple[Share, Bucketed]]:
+    """A source's own queries, if `last` includes it."""
     bucket, (source, queries) = element
-    if source in sources:
-        yield from for_each_source((bucket, queries), [source], shares)
+    if source in last:
+        yield from for_each_source((bucket, queries), {source: last[source]}, shares)
 
 
 def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[pa.RecordBatch, list[Failure]]:

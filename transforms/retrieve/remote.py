@@ -25,7 +25,7 @@ from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import Failure, FailureKind
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.records.race import order_of
+from rankbeam.transforms.records.race import first_of
 from rankbeam.transforms.records.rankings.retrieved import rankings_in
 from rankbeam.transforms.retrieve.local import (
     CUT,
@@ -43,10 +43,8 @@ def tasks_of(
     element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int, int | None], _after: object = None
 ) -> Iterator[object]:
     bucket, judged = element
-    order = order_of(judged["query_id"])
     for source, work in works.items():
-        limit = last.get(source)
-        here = judged if limit is None else judged.filter(pa.array(order <= np.uint64(limit)))
+        here = first_of(judged, last.get(source))
         cut = list[int]()
         query_ids, questions = here["query_id"].to_pylist(), work.of_queries(here, cut)
         if cut:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
@@ -21,7 +20,7 @@ from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.conversations import history_of, with_history
 from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.race import order_of
+from rankbeam.transforms.records.race import first_of
 from rankbeam.transforms.records.stages import REWRITE, RewriteKind, RewrittenQuery
 from rankbeam.transforms.retrieve.local import BucketFailures
 
@@ -47,12 +46,9 @@ def works_of(
 def tasks_of(element: Bucketed, works: Works, evaluation: Evaluation) -> Iterator[TaskBatch]:
     """The tasks that rewrite a bucket's queries; a query without a history is standalone already."""
     bucket, judged = element
-    order = order_of(judged["query_id"])
     for name, (work, sources) in works.items():
         counted = _counting_sources(sources, evaluation)
-        lasts = [evaluation.last_of(source) for source in sources]
-        last = None if None in lasts else max(limit for limit in lasts if limit is not None)
-        here = judged if last is None else judged.filter(pa.array(order <= np.uint64(last)))
+        here = first_of(judged, evaluation.last_of(*sources))
         tasks = [
             Task(work.call(item).key or "", name, item, (Subject(REWRITE, query_id, bucket, counted),))
             for query_id, item in zip(here["query_id"].to_pylist(), _originals(here, work), strict=True)

@@ -120,9 +120,9 @@ class Evaluation:
         )
         return replace(self, configurations=configurations)
 
-    def last_of(self, source: int) -> int | None:
-        """The highest `order_of` of the queries for which a source is needed; None if a configuration needs all."""
-        lasts = [self.configurations[i].last for i in self.users(source)]
+    def last_of(self, *sources: int) -> int | None:
+        """The highest `order_of` of the queries for which sources are needed; None if a configuration needs all."""
+        lasts = [self.configurations[i].last for source in sources for i in self.users(source)]
         return None if None in lasts else max((last for last in lasts if last is not None), default=None)
 
     def users(self, source: int) -> tuple[int, ...]:
