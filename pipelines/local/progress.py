@@ -83,7 +83,7 @@ class Progress:
         done, total = counts[Counter.CALLS_DONE, name], planned - hits
         rate = self._rate(name, counts, seconds)
         parts = [f"{name}: {done:,}/{pluralize(total, 'call')}"]
-        if hits:
+        if hits > 0:  # in a round of a race, those of earlier rounds are subtracted before they are read again
             parts.append(f"{hits:,} more from the ledger")
         if done < total:
             parts.append(f"{rate:.1f}/s of {_pace(self.quotas[name])}/s")

@@ -20,13 +20,16 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.build import day_of, new_pipeline, pin_of, read_dataset, scores_of
-from rankbeam.pipelines.run.folders import RACE, work_folder
+from rankbeam.pipelines.run.folders import RACE, owner_of, work_folder
+from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Usage
+from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.race import Look, first_of, order_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.racing import left_after
@@ -45,17 +48,30 @@ def run_race(experiment: Experiment, execution: Run, options: PipelineOptions) -
         return experiment
     pinned = experiment.pinned(pin_of(execution), day_of(execution))
     with work_folder(experiment.output, RACE, execution.run_id) as folder:
-        order = _full_order(pinned, options, folder)
+        order, recorded = _full_order(pinned, options, folder), frozenset[str]()
         for look in race.schedule(len(order)):
             last = int(order[look.queries - 1])
             active, spent = _run_round(pinned, execution, options, look, last, folder)
             pinned, dropped = _with_dropped(pinned, active, look, last)
             pinned = replace(pinned, calls=replace(pinned.calls, spent=spent))
+            recorded = _forget_stored(pinned, execution, recorded)
             _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(active))
             if len(active) < 2:
                 break
     evaluation = replace(experiment.evaluation, configurations=pinned.evaluation.configurations)
     return replace(experiment, evaluation=evaluation, calls=replace(experiment.calls, spent=pinned.calls.spent))
+
+
+def _forget_stored(experiment: Experiment, execution: Run, recorded: frozenset[str]) -> frozenset[str]:
+    """Take the answers that the ledger now has out of the tally: the next round reads them again.
+
+    Returns the names of all records of calls; those in `recorded` are out already.
+    """
+    uses = Ledger(experiment.ledger, owner_of(experiment.calls, execution)).uses() if experiment.makes_calls else []
+    for use in uses:
+        for counter in (Counter.LEDGER_HITS, Counter.CALLS_PLANNED) if use.name not in recorded else ():
+            count(counter, -use.hits - use.answered, use.pool)
+    return frozenset(use.name for use in uses)
 
 
 def _cost_by_stage(used: Iterable[Usage], pools: Mapping[str, Quota]) -> dict[str, float]:

@@ -85,6 +85,16 @@ def test_a_plan_says_what_a_race_may_save(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_the_log_counts_answers_of_earlier_runs_once_and_those_of_earlier_rounds_never(tmp_path: Path) -> None:
+    with systems("best", "worst") as servers:
+        first = rankbeam("evaluate", experiment(tmp_path, servers, **RACE))
+        again = rankbeam("evaluate", experiment(tmp_path, servers, **RACE))
+    for sent in (QUERIES, LOOKS[0]):
+        assert f": {sent}/{sent} calls · 0 retries" in first.stderr
+        assert f": 0/0 calls · {sent} more from the ledger" in again.stderr
+
+
+@pytest.mark.long
 def test_a_plan_of_a_race_counts_no_files_and_shared_calls_once(tmp_path: Path) -> None:
     with systems("best", "worst") as servers:
         url = http(servers["worst"])
