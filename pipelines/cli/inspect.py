@@ -124,7 +124,7 @@ def plan(
 @click.argument("place")
 @click.option("--clear", is_flag=True, help="Delete the answers; the next run makes, and pays for, the calls again.")
 @click.option("--older-than", type=FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
-@click.option("--service", metavar="NAME", help="With --clear: only answers of this service.")
+@click.option("--service", metavar="NAME", help="With --clear: only answers of this model or configuration.")
 @click.option("--compact", is_flag=True, help="Merge small files into a few; keeps all answers, even during a run.")
 @click.option("--yes", is_flag=True, help="With --clear: do not ask for confirmation.")
 @shown_as()

@@ -136,6 +136,21 @@ class Experiment:
         return {source: item.reranker for source, item in enumerate(self.sources) if item.reranker is not None}
 
     @property
+    def called_names(self) -> dict[int, str]:
+        """The names of called retrievers and rerankers in logs and in the ledger, by source.
+
+        A name is that of the configuration for which a source is called, with the type if the name is taken.
+        """
+        kinds = {source: self.sources[source].retriever.kind for source in self.remote}
+        kinds |= {source: reranker.kind for source, reranker in self.rerankers.items()}
+        names, taken = dict[int, str](), {*self.calls.services}
+        for source, kind in kinds.items():
+            name = self.evaluation.configurations[self.evaluation.owner(source)].name
+            names[source] = f"{name} ({kind} {source})" if name in taken else name
+            taken.add(name)
+        return names
+
+    @property
     def served(self) -> tuple[Corpus, ...]:
         """The corpora that a service builds, each once."""
         corpora = (source.retriever.corpus for source in self.sources)

@@ -76,6 +76,8 @@ def show(survey: LedgerSurvey, now: datetime | None = None, screen: Screen = WHO
         return f"{survey.folder} holds no finished calls. Runs with remote retrievers write them there."
     now = now or datetime.now(UTC)
     lines = [f"ledger   {survey.folder}", f"answers  {survey.entries:,}{_duplicates_text(survey)}"]
+    if survey.services:
+        lines.append(f"services {', '.join(survey.services)}")
     lines.append(f"size     {bytes_text(survey.bytes)} in {pluralize(survey.files, 'file')}")
     if survey.oldest is not None and survey.newest is not None:
         ages = dict.fromkeys((_span(now - survey.newest), _span(now - survey.oldest)))

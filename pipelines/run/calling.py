@@ -128,18 +128,18 @@ def tasks_to_do(
 def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
     """The work of each source that is a remote retriever."""
     works: dict[int, Retrieve] = {}
-    embeddings = experiment.embeddings
+    embeddings, names = experiment.embeddings, experiment.called_names
     for source, retriever in experiment.remote.items():
         planned, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
         depth = SearchDepth(planned.top_k or 0, planned.distance)
         if isinstance(retriever, HttpApplication):
-            works[source] = Ask(f"{kind} {source}", kind, retriever, depth)
+            works[source] = Ask(names[source], kind, retriever, depth)
         elif source in embeddings:
             embedded = retriever.embedded_by(embeddings[source].of_queries().identity)
             known = embeddings[source] if experiment.computes else None
-            works[source] = Retrieve(f"{kind} {source}", kind, embedded, depth, known)
+            works[source] = Retrieve(names[source], kind, embedded, depth, known)
         else:
-            works[source] = Retrieve(f"{kind} {source}", kind, retriever, depth)
+            works[source] = Retrieve(names[source], kind, retriever, depth)
     return with_common_depth(works)
 
 

@@ -74,7 +74,7 @@ def _work(component: Component, experiment: Experiment) -> Reranking:
     first = next(other for other, entry in experiment.rerankers.items() if entry.is_like(component))
     remote = experiment.sources[first].retriever.remote
     assert isinstance(remote, Reranker)  # noqa: S101  no model
-    return Rerank(f"{component.kind} {first}", component.kind, remote.model_copy(update=NO_LIMITS))
+    return Rerank(experiment.called_names[first], component.kind, remote.model_copy(update=NO_LIMITS))
 
 
 def rerank_stage(experiment: Experiment) -> Stage:

@@ -42,6 +42,7 @@ class LedgerSurvey:
     runs: tuple[RunUse, ...]
     damaged: tuple[tuple[str, str], ...]
     foreign: tuple[str, ...]
+    services: tuple[str, ...] = ()  # names of models, and of configurations for their retrievers and rerankers
     lost: int = 0  # calls that killed runs had in flight; only the first survey counts them
 
     @property
@@ -77,6 +78,7 @@ def survey(folder: str) -> LedgerSurvey:
         runs=runs,
         damaged=(*damaged, *unreadable),
         foreign=tuple(stored.path for stored in store.foreign_in(folder)),
+        services=tuple(services_in(folder)),
         lost=lost,
     )
 
