@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.inputs import beir_qrels, json_texts, tab_texts, trec_qrels, trec_run, write, write_table
 from support.readers import BYTE_ORDER_MARK, Reader, queries, read_corpus, refusal, run
 
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run, run_tag
 from rankbeam.transforms.clients.formats.texts import read_queries
 from rankbeam.transforms.clients.storage import files
@@ -34,6 +35,14 @@ def test_lines_that_end_otherwise_are_refused(tmp_path: Path, reader: Reader, co
     for name in ("file", "file.gz"):
         error = refusal(reader, write(tmp_path / name, content.replace("\n", end)))
         assert (error.line, "LF" in str(error)) == (1, True)
+
+
+@pytest.mark.parametrize("role", ["queries", "corpus", "evidence", "answers"])
+def test_json_lines_that_a_return_alone_ends_are_refused_before_they_are_read(tmp_path: Path, role: str) -> None:
+    rows = json_texts(TEXTS)
+    with pytest.raises(InputError, match=":1: holds a carriage return without a line feed; end lines with LF"):
+        recognise(write(tmp_path / "file", rows.replace("\n", "\r")), role)
+    assert recognise(write(tmp_path / "other", rows.replace("\n", "\r\n")), role) is Format.JSON_LINES
 
 
 @pytest.mark.parametrize(("reader", "content"), FILES)

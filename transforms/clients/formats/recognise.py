@@ -76,6 +76,7 @@ def recognise(path: str, name: str) -> Format:
     lines.refuse_other_encoding(path, head, 0)
     if role.has_ids_alone:
         lines.refuse_other_ends(path, head, 0)
+    lines.refuse_joined_objects(path, head, first)
     text_form = role.format_of(first)
     if text_form is None:
         raise InputError(f"is not {role.description}; it looks like {_looks_like(first)}", path=path)

@@ -4,6 +4,7 @@ Lines end with LF, or with CR and LF. A file with other line ends would be read 
 would match no other id.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,8 @@ _BEYOND_ASCII = [
     ("\u2029".encode(), "holds a paragraph separator (U+2029); end lines with LF"),
     (_BYTE_ORDER_MARK.encode(), _MARKED),
 ]
+_LONE_RETURN = "holds a carriage return without a line feed; end lines with LF"
+_OBJECTS_APART = re.compile(rb"\}[ \t]*\r[ \t\r]*\{")  # JSON has no such place, not even in a string
 Place = tuple[str, int]  # a file and a line number, from 1
 CONVERT = "is not UTF-8; convert the file, for example with iconv"
 _ARROW = "is a compressed Arrow file; decompress it, for example with gunzip"
@@ -62,11 +65,17 @@ def refuse_other_ends(path: str, block: bytes, lines: int) -> None:
     if not block.isascii():  # searching for characters beyond ASCII takes longer
         problems += [(block.find(end), problem) for end, problem in _BEYOND_ASCII if end in block]
     if b"\r" in block:
-        alone = "holds a carriage return without a line feed; end lines with LF"
-        problems += [(position, alone) for position in _first_lone_return(block)]
+        problems += [(position, _LONE_RETURN) for position in _first_lone_return(block)]
     if problems:
         position, problem = min(problems)
         raise InputError(problem, path=path, line=lines + block.count(b"\n", 0, position) + 1)
+
+
+def refuse_joined_objects(path: str, block: bytes, first: str) -> None:
+    """Refuse a file of JSON lines, which begins with a block, if CR alone ends the first line."""
+    apart = _OBJECTS_APART.search(block) if first.lstrip().startswith("{") else None
+    if apart is not None:
+        raise InputError(_LONE_RETURN, path=path, line=block.count(b"\n", 0, apart.start()) + 1)
 
 
 def refuse_joined(path: str, text: str, line: int) -> None:
