@@ -104,7 +104,8 @@ def _ranks(located: YamlDocument, model: ExperimentModel, metrics: Collection[An
 def _has_answers(located: YamlDocument) -> bool:
     """Return whether a configuration has answers, even invalid ones, which are reported elsewhere."""
     items = list_in(located.value, "configurations")
-    return any("generate" in item or ANSWERS in item for item in items if isinstance(item, dict))
+    mappings = [item for item in items if isinstance(item, dict)]
+    return any(item.get(key) is not None for item in mappings for key in ("generate", ANSWERS))
 
 
 def _has_samples(cells: Sequence[Cell]) -> bool:

@@ -67,6 +67,8 @@ MISTAKES = [
     ("context_recall", "NuggetAll", "7: metrics[1]: NuggetAll needs nuggets, which a file of reference answers has"),
     ("context_recall", "Consistency", "7: metrics[1]: Consistency compares several answers of one model; ask for them"),
     (", generate: {service: m}", "", "7: metrics[0]: Faithfulness judges answers, but no configuration has any"),
+    (", generate: {service: m}", ", generate: null",
+     "7: metrics[0]: Faithfulness judges answers, but no configuration has any"),
     ("context_recall", "ContextRecal", "7: metrics[1]: unknown metric 'ContextRecal'; did you mean 'ContextRecall'?"),
     ("answers: answer", "answers: answr",
      "2: dataset.answers: no query has the attribute 'answr'; did you mean 'answer'?"),
