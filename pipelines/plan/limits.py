@@ -37,7 +37,8 @@ def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
 
 def check_plan(experiment: Experiment, limits: Mapping[str, int | None], *, confirm: bool = False) -> None:
     """Print the plan of an experiment with models; refuse it if it exceeds a limit or is not confirmed."""
-    if all(service.parameters.offline is not None for service in experiment.calls.services.values()):
+    is_free = all(service.parameters.offline is not None for service in experiment.calls.services.values())
+    if is_free and all(limit is None for limit in limits.values()):
         return
     with prepared_folders(replace(experiment, is_private=False)):
         plan = plan_of(experiment)

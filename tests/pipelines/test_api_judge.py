@@ -139,6 +139,7 @@ def test_a_plan_is_shown_a_budget_that_suffices_is_kept_and_rows_are_judged_once
 
 LIMITS: list[tuple[dict[str, Any], str]] = [
     ({"max_calls": 1}, "max_calls is 1, and up to "),
+    ({"service": "lexical", "max_calls": 1}, "max_calls is 1, and up to "),
     ({"max_tokens": 10}, "max_tokens is 10, and up to "),
     ({"prices": {"input": 1.0, "output": 2.0}, "max_cost": 1e-9}, "max_cost: is 1e-09, and the calls are planned"),
     ({"max_cost": 1.0}, "max_cost needs prices="),
