@@ -57,10 +57,11 @@ class Overlaps:
 
     p: float
     runs: Sequence[RunOverlap] = field(default_factory=tuple)
+    part_warnings: Sequence[str] = ()
 
     @property
     def warnings(self) -> list[str]:
-        return [
+        return list(self.part_warnings) + [
             f"left out queries that one run lacks: {overlap.only_run:,} of {overlap.run}, "
             f"{overlap.only_baseline:,} of {overlap.baseline}"
             for overlap in self.runs
@@ -140,7 +141,7 @@ def overlaps_of(paths: Sequence[str], p: float, depth: int | None) -> Overlaps:
     runs = (_Run.read(path).upto(depth) for path in paths)
     baseline = next(runs)
     overlaps = [_overlap(run, baseline, label, labels[0], p) for label, run in zip(labels[1:], runs, strict=True)]
-    return Overlaps(p, overlaps)
+    return Overlaps(p, overlaps, [*sources.part_warnings(file for path in paths for file in sources.expand(path))])
 
 
 def _overlap(run: _Run, baseline: _Run, name: str, baseline_name: str, p: float) -> RunOverlap:

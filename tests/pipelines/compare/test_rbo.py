@@ -126,3 +126,10 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path) -> None:
     (overlap,) = json.loads(CliRunner().invoke(main, ["rbo", str(one), str(two), "--format", "json"]).output)
     assert overlap["mean"] == pytest.approx((1 + by_definition([1, 2, 3], [2, 1, 3], 0.9)) / 2)
     assert CliRunner().invoke(main, ["rbo", str(one), str(two), "-p", "1"]).exit_code == 2
+
+
+def test_missing_parts_of_a_run_are_named(tmp_path: Path) -> None:
+    row = "q1 Q0 d1 1 1.0 a\n"
+    one, two = write(tmp_path / "a.run", row), write(tmp_path / "b-00000-of-00002.run", row)
+    shown = CliRunner().invoke(main, ["rbo", one, two])
+    assert f"{two} is one of several files, and others are not read: b-00001-of-00002.run" in shown.stderr
