@@ -225,3 +225,10 @@ def test_a_vector_of_another_length_is_malformed_and_named(openai: Standin) -> N
     problem, good = replies(configured, [first, other])
     assert isinstance(problem, CallError)
     assert isinstance(good, Reply)
+
+
+def test_a_first_vector_of_a_wrong_length_makes_only_one_right_one_malformed(openai: Standin) -> None:
+    right, wrong = (scripted(body) for body in VECTORS)
+    prompts = [Prompt(EMBED, {"text": f"{body} {number}"}) for number, body in enumerate([wrong, *[right] * 4])]
+    outcomes = replies(service("openai", openai), prompts)
+    assert [isinstance(outcome, Reply) for outcome in outcomes] == [True, False, True, True, True]

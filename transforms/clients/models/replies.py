@@ -5,6 +5,7 @@ Token counts come from the service, and are estimated if it reports none or impo
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,11 +66,12 @@ def unreadable(error: Exception) -> CallError:
 
 @dataclass
 class Vectors:
-    """Checks that all embeddings of a service have the same length."""
+    """Checks that all embeddings of a service have the same length: the stated one, or that of most so far."""
 
     service: str
-    length: int | None
+    length: int | None  # None if the model decides it
     texts_per_request: int = 1
+    _lengths: Counter[int] = field(default_factory=Counter)
 
     def read(self, rows: Any, texts: Sequence[str], tokens: Tokens) -> list[tuple[float, ...]]:
         if len(texts) == 1:
@@ -88,11 +90,12 @@ class Vectors:
         vector = _vector(values)
         if vector is None:
             raise CallError(FailureKind.MALFORMED, "the answer has no embedding", tokens=tokens)
-        self.length = self.length or len(vector)
-        if len(vector) != self.length:
+        self._lengths[len(vector)] += 1
+        length = self.length or self._lengths.most_common(1)[0][0]  # the first may be wrong
+        if len(vector) != length:
             message = (
                 f"the embedding of {text[:_SHOWN]!r} by {self.service} has {len(vector):,} components, "
-                f"and not {self.length:,}"
+                f"and not {length:,}"
             )
             raise CallError(FailureKind.MALFORMED, message, tokens=tokens)
         return vector
