@@ -216,6 +216,19 @@ def test_a_large_value_is_refused_whatever_the_type_of_its_column(tmp_path: Path
     assert (error.problem, error.line) == ("column more has a value of more than 64 MiB", 3)
 
 
+@pytest.mark.parametrize("struct", [False, True])
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+def test_a_large_value_in_a_list_is_refused(tmp_path: Path, struct: bool, kind: Callable[..., pa.DataType]) -> None:
+    texts = [["x"], None, [], ["y", "z" * (64 * MIB + 1)]]
+    entries = [values and [{"text": text, "rank": 1} for text in values] for values in texts] if struct else texts
+    form = pa.struct({"text": pa.string(), "rank": pa.int64()}) if struct else pa.string()
+    column = pa.array(entries, kind(form))
+    table = pa.table({"_id": ["a", "b", "c", "d"], "text": ["x"] * 4, "contexts": column})
+    pq.write_table(table, tmp_path / "c.parquet")
+    error = refusal(read_corpus, str(tmp_path / "c.parquet"))
+    assert (error.problem, error.line) == ("column contexts has a value of more than 64 MiB", 4)
+
+
 def test_rows_of_more_than_64_mib_are_refused_before_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     pq.write_table(pa.table({"query_id": ["q" * 65 * MIB], "doc_id": ["d"], "score": [1.0]}), path)

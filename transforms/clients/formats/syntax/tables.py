@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -252,10 +253,19 @@ def _refuse_large(path: str, batch: pa.RecordBatch, rows: int) -> None:
 
 
 def _lengths(values: pa.Array) -> pa.Array | None:
-    """The bytes of each text; None for other values."""
+    """The bytes of each text, or of the longest text in each list or struct; None for values without texts."""
     if isinstance(values, pa.DictionaryArray):
         lengths = _lengths(values.dictionary)
         return None if lengths is None else lengths.take(values.indices)
+    if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        if (lengths := _lengths(values.flatten())) is None:
+            return None
+        longest = np.zeros(len(values), np.int64)
+        np.maximum.at(longest, pc.list_parent_indices(values).to_numpy(), lengths.fill_null(0).to_numpy())
+        return pa.array(longest)
+    if isinstance(values, pa.StructArray):
+        fields = [lengths for field in values.flatten() if (lengths := _lengths(field)) is not None]
+        return pc.max_element_wise(*fields) if fields else None
     if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
         values = values.cast(pa.large_binary())  # Arrow has no lengths of views
     is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
