@@ -220,3 +220,11 @@ def test_a_cutoff_beyond_every_ranking_sees_all_of_it() -> None:
 def test_blanks_within_a_name_are_read_once() -> None:  # trying each way to divide them would take hours
     with pytest.raises(InputError, match="is not a metric"):
         parse_metric(f"nDCG{' ' * 100_000}\0")
+
+
+@pytest.mark.parametrize(
+    "text", ["P(" + "a," * 200_000 + ")@5", "AP" + " " * 200_000 + ")", "P(" + "{" * 200_000 + ")"]
+)
+def test_a_huge_name_is_refused_at_once(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_metric(text)

@@ -51,8 +51,8 @@ _FORM = "write it as nDCG@10, AP or P(rel=2)@5"
 _NAME = re.compile(
     r"^\s*+(?P<name>[A-Za-zα_0-9][A-Za-z_0-9-]*)\s*+(?:\((?P<options>.*)\)\s*+)?(?:@\s*+(?P<cutoff>[^\s,]+)\s*+)?$"
 )
-_COMMA = re.compile(r",(?![^{]*\})")  # outside braces
-_SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")  # commas and blanks outside brackets
+_OPTION = re.compile(r"(?:\{[^{}]*\}|[^,])+")  # between commas, those in braces apart
+_PART = re.compile(r"(?:\([^()]*\)|[^,\s])+")  # between commas and blanks, those in brackets apart
 OTHER_NAMES = "other names"  # the family of aliases and of trec_eval's names, in messages
 _HIGHEST_OPTION = 1e15
 _RANGES = {
@@ -94,7 +94,7 @@ def split_name(text: str) -> ParsedName:
     if match is None:
         raise InputError(f"{text!r} is not a metric; {_advice(text)}")
     options: dict[str, str | None] = {}
-    for item in filter(None, (part.strip() for part in _COMMA.split(match["options"] or ""))):
+    for item in filter(None, map(str.strip, _OPTION.findall(match["options"] or ""))):
         option, equals, value = (part.strip() for part in item.partition("="))
         if option in options:
             raise InputError(f"metric {text!r}: the option {option!r} is given twice; keep one")
@@ -111,7 +111,7 @@ def split_name(text: str) -> ParsedName:
 
 
 def _advice(text: str) -> str:
-    parts = [part for part in _SEPARATOR.split(text) if part]
+    parts = _PART.findall(text)
     for place, part in enumerate(parts[1:], start=1):
         if part.isdecimal():  # "nDCG@5,10"
             parts[place] = f"{parts[place - 1].partition('@')[0]}@{part}"
