@@ -6,6 +6,7 @@ In a narrow terminal, tables leave columns out and sentences wrap; a pipe gets e
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -59,6 +60,7 @@ class Table:
     drop: Sequence[str] = ()
     sentences: Collection[str] = ()
     strong: Collection[tuple[int, int]] = ()
+    gap: int = GAP
 
     def text_columns(self) -> list[int]:
         return [place for place, name in enumerate(self.columns) if place < self.left or name in self.sentences]
@@ -102,7 +104,7 @@ def lines_of(table: Table, *, strong: bool = False) -> list[str]:
                 room = " " * (width - cell_len(text))
                 shown = click.style(text, bold=True) if place in bold and text else text
                 padded.append(shown + room if place in worded else room + shown)
-            yield (" " * GAP).join(padded).rstrip()
+            yield (" " * table.gap).join(padded).rstrip()
 
     bold = [{place for row, place in table.strong if strong and row == number} for number in range(len(table.rows))]
     body = [line for cells, marked in zip(table.rows, bold, strict=True) for line in lines(cells, marked)]
@@ -111,7 +113,7 @@ def lines_of(table: Table, *, strong: bool = False) -> list[str]:
 
 def width_of(table: Table) -> int:
     widths = table.widths()
-    return sum(widths) + GAP * (len(widths) - 1)
+    return sum(widths) + table.gap * (len(widths) - 1)
 
 
 def pieces(text: str, most: int) -> list[str]:
@@ -242,8 +244,26 @@ def _fit_table(table: Table, width: int) -> tuple[Table, set[str]]:
         table = table.without(heading)
     sizes = range(_LONGEST_WORDS, _SHORTEST_WORDS, -2)
     tries = (_fold_cells(table, most) for most in sizes)
-    fitted = next((attempt for attempt in tries if width_of(attempt) <= width), _fold_cells(table, _SHORTEST_WORDS))
-    return fitted, left_out
+    fitted = next((attempt for attempt in tries if width_of(attempt) <= width), None)
+    if fitted is not None:
+        return fitted, left_out
+    for heading in table.columns[: table.left : -1]:
+        if width_of(_narrowed(table)) <= width:
+            break
+        left_out.add(heading)
+        table = table.without(heading)
+    return _narrowed(table), left_out
+
+
+def _narrowed(table: Table) -> Table:
+    """A table that is as narrow as possible: numbers and headings continue on further lines, too."""
+    folded = _fold_cells(table, _SHORTEST_WORDS)
+    rows = [["\n".join(map(_fold_words, cell.split("\n"))) for cell in row] for row in (folded.columns, *folded.rows)]
+    return replace(folded, columns=rows[0], rows=rows[1:], gap=1)
+
+
+def _fold_words(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, _SHORTEST_WORDS + 2, break_long_words=False, break_on_hyphens=False))
 
 
 def _fold_cells(table: Table, most: int) -> Table:
