@@ -88,13 +88,16 @@ class TraceSummary:
 def collect(source: str, output: str, naming: Naming, choice: Choice, service: Mapping[str, Any]) -> TraceSummary:
     """Read spans from a file, folder or pattern; write `queries.jsonl`, `answers.jsonl` and `experiment.yaml`.
 
-    Files that people may have edited are not overwritten: an experiment stays, and queries with references are refused.
+    Files that people may have edited or made are not overwritten: an experiment stays; queries with references, and
+    files that are not from traces, are refused.
     """
     if not files.is_local(output):
         raise InputError("is not a folder on this machine; write there, and copy the files", path=output)
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     queries, experiment = folder / _QUERIES, folder / "experiment.yaml"
+    _refuse_foreign(queries, b'"conversation":')
+    _refuse_foreign(folder / _ANSWERS, b'"span_id":')
     if queries.exists() and b'"reference":' in queries.read_bytes():
         problem = "has reference answers, which are never overwritten; choose another --output"
         raise InputError(problem, path=str(queries))
@@ -107,6 +110,16 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
         content = experiment_of(folder.name, collected, service)
         files.write(str(experiment), yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
     return collected
+
+
+def _refuse_foreign(path: Path, key: bytes) -> None:
+    """Refuse to overwrite a file whose first line lacks a key that all rows of `collect` have."""
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        if key not in lines.readline():
+            problem = "was not written by `rankbeam traces` and would be overwritten; choose another --output"
+            raise InputError(problem, path=str(path))
 
 
 def collected_once(source: str, naming: Naming, choice: Choice) -> tuple[Path, TraceSummary]:

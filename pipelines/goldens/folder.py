@@ -1,6 +1,7 @@
 """The folder of a benchmark: written items, people's decisions, and the files that follow from both.
 
-items.jsonl, rejected.jsonl, about.json      written items, from which all other files follow
+about.json                                   name and settings; written first
+items.jsonl, rejected.jsonl                  written items, from which all other files follow
 reviews.jsonl                                people's decisions
 queries.jsonl, qrels/, splits/, tables/, …   for readers: the same items and decisions give the same bytes
 costs.jsonl, usage.json                      tokens and cost, which depend on retries
@@ -29,6 +30,10 @@ from rankbeam.transforms.records.errors import InputError
 ITEMS, REJECTED, REVIEWS, ABOUT, MANIFEST = (
     "items.jsonl", "rejected.jsonl", "reviews.jsonl", "about.json", "manifest.json",
 )  # fmt: skip
+_ROWS = tuple(
+    f"{name}.jsonl"
+    for name in ("queries", "corpus", "chunks", "evidence", "nuggets", "provenance", "items", "rejected")
+)
 Record = TypeVar("Record")
 
 FORMAT = 1  # the version of the folder's format
@@ -70,6 +75,14 @@ class GoldensFolder:
             if any(files.is_same(path, self.below(name)) for name in names):
                 raise InputError("is a file of the benchmark itself; choose another output", path=path)
 
+    def refuse_foreign(self) -> None:
+        """Refuse a folder without a benchmark but with files of its names, such as a dataset that people made."""
+        qrels = files.match(files.join(glob.escape(self.path), "qrels", "*.tsv"))
+        paths = [*(path for path in map(self.below, _ROWS) if files.exists(path)), *qrels]
+        if paths and not any(files.exists(self.below(name)) for name in (ABOUT, MANIFEST)):
+            problem = "does not belong to a benchmark and would be overwritten; choose another output"
+            raise InputError(problem, path=paths[0])
+
     def documents(self) -> dict[str, dict[str, Any]]:
         path, documents = self.below("corpus.jsonl"), dict[str, dict[str, Any]]()
         for number, line in enumerate(files.read_text(path, _AGAIN).split("\n"), 1):
@@ -84,6 +97,9 @@ class GoldensFolder:
         plain = [replace(item, made=_without_tokens(item.made)) for item in items]
         self.write(ITEMS, json_lines(map(asdict, plain)))
         self.write(REJECTED, json_lines(asdict(_without_tokens(dropped)) for dropped in rejected))
+        self.save_about(about)
+
+    def save_about(self, about: Mapping[str, Any]) -> None:
         self.write(ABOUT, _json(about))
 
     def save_reviews(self, reviews: Iterable[Review]) -> None:
@@ -127,8 +143,7 @@ class GoldensFolder:
 
     def _write_manifest(self, about: Mapping[str, Any], items: Sequence[Golden], reviews: Mapping[str, Review]) -> None:
         split = ["queries", "nuggets", "evidence"]
-        names = ["queries", "corpus", "chunks", "evidence", "nuggets", "provenance", "items", "rejected"]
-        paths = [f"{name}.jsonl" for name in names] + ["coverage.json"] + [f"tables/{name}.parquet" for name in TABLES]
+        paths = [*_ROWS, "coverage.json", *(f"tables/{name}.parquet" for name in TABLES)]
         for name in about["splits"]:
             paths += [f"qrels/{name}.tsv", *(f"splits/{name}/{kind}.jsonl" for kind in split)]
         counts = {name: sum(item.split == name for item in items) for name in about["splits"]}

@@ -57,6 +57,8 @@ def _make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outc
     folder = GoldensFolder(goldens.output)
     files.make_writable_folder(goldens.output)
     _refuse_other(folder, goldens)
+    if not files.exists(folder.below(ABOUT)):  # a run that is killed before its first round leaves it
+        folder.save_about({"name": goldens.name, "prompts": prompt_names(), "splits": []})
     files.delete(folder.below(MANIFEST))
     _write_documents(folder, plan)
     if plan.previous.reviews:
@@ -95,7 +97,8 @@ def cost(goldens: Goldens, progress: RoundProgress) -> float | None:
 
 
 def _refuse_other(folder: GoldensFolder, goldens: Goldens) -> None:
-    """Refuse to replace a benchmark with another name, which people may have reviewed."""
+    """Refuse to replace other files, or a benchmark with another name, which people may have reviewed."""
+    folder.refuse_foreign()
     about, manifest = (files.exists(folder.below(name)) for name in (ABOUT, MANIFEST))
     if not (folder.reviews() or manifest) or not about:  # a killed run leaves no manifest
         return

@@ -133,6 +133,16 @@ def test_what_people_have_changed_is_not_overwritten(tmp_path: Path) -> None:
     assert read(queries)[0]["reference"] == "Owners."
 
 
+@pytest.mark.parametrize("name", ["queries.jsonl", "answers.jsonl"])
+def test_files_of_people_in_the_output_are_not_overwritten(tmp_path: Path, name: str) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    own = written(out, name, [{"_id": "q1", "text": "Who pays?", "answer": "Owners."}])
+    refused = rankbeam("traces", written(tmp_path, "spans.jsonl", [otlp(*trace(1))]), "--output", str(out))
+    assert (refused.status, read(Path(own))[0]["_id"]) == (2, "q1")
+    assert f"{own}: was not written by `rankbeam traces` and would be overwritten" in refused.stderr
+
+
 def test_documents_that_are_the_question_are_left_out_and_counted(tmp_path: Path) -> None:
     rows = [one for number in range(3) for one in trace(number)]
     texts = ["who pays invoice 1 — ANN@x.org", "Who pays invoice 1", "Owners pay."]

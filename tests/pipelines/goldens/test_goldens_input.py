@@ -132,6 +132,17 @@ def test_a_folder_of_markdown_and_a_table_of_chunks_are_documents(tmp_path: Path
     assert [texts[span["doc_id"]][span["start"] : span["end"]] for span in spans] == [part["text"] for part in parts]
 
 
+@pytest.mark.parametrize("name", ["corpus.jsonl", "qrels/dev.tsv"])
+def test_files_of_people_in_the_output_are_not_overwritten(tmp_path: Path, name: str) -> None:
+    documents_path = corpus(tmp_path, documents(24))
+    own = tmp_path / "data" / name
+    write(own, Path(documents_path).read_text())
+    message = refused(goldens_file(tmp_path, documents=documents_path, output="data"))
+    assert f"{name}: does not belong to a benchmark and would be overwritten; choose another output" in message
+    assert own.read_text() == Path(documents_path).read_text()
+    assert [path.name for path in (tmp_path / "data").rglob("*") if path.is_file()] == [own.name]
+
+
 def test_what_costs_more_than_max_cost_is_refused_before_any_call(tmp_path: Path) -> None:
     path = goldens_file(
         tmp_path,
