@@ -21,6 +21,7 @@ from rankbeam.transforms.clients.formats.documents.files import (
     FolderSource,
     holds_documents,
     list_files,
+    refuse_output,
     refuse_unreadable,
 )
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
@@ -107,7 +108,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         located.problems.extend(missing_prices(located, calls))
     located.problems.extend(wrong_batches(located, calls, is_raced=False))
     dimensions = _dimensions(located, model) if profiles else DIMENSIONS
-    located.problems.extend(_missing_documents(located))
+    located.problems.extend(_missing_documents(located, _output(located, model, output)))
     located.problems.extend(_wrong_previous(located, model, output))
     located.problems.extend(_wrong_offline(located, model, services))
     refuse_problems(located)
@@ -143,7 +144,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
 
 
 def _output(located: YamlDocument, model: GoldensModel, output: str | None) -> str:
-    return located.below(model.output.path) if output is None else output
+    return located.below(model.output.path or "") if output is None else output
 
 
 def _wrong_previous(located: YamlDocument, model: GoldensModel, output: str | None) -> Iterator[InputError]:
@@ -191,7 +192,7 @@ def _dimensions(located: YamlDocument, model: GoldensModel) -> tuple[Dimension, 
     return DIMENSIONS
 
 
-def _missing_documents(located: YamlDocument) -> Iterator[InputError]:
+def _missing_documents(located: YamlDocument, output: str) -> Iterator[InputError]:
     """Problems of documents; found from the raw values, so they are reported even if the file is invalid otherwise."""
     documents = located.value.get("documents")
     values = {"path": documents} if isinstance(documents, str) else documents if isinstance(documents, dict) else {}
@@ -205,6 +206,7 @@ def _missing_documents(located: YamlDocument) -> Iterator[InputError]:
                 glob = values.get("glob")
                 source = FolderSource(where, glob if isinstance(glob, str) else EVERYTHING)
                 refuse_unreadable(source, list_files(source))
+                refuse_output(source, output)
             elif role == "path" and (problem := lacks_documents(where)) is not None:
                 yield located.error(place, problem)
             else:

@@ -31,15 +31,15 @@ _DEFAULT_SPLIT = "test"
 _COLLECTIONS = ("goldens", "beir", "ir_datasets")
 
 
-def with_dataset(located: YamlDocument) -> YamlDocument:
-    """Replace whatever the dataset names as a whole by its files."""
+def with_dataset(located: YamlDocument, output: str | None) -> YamlDocument:
+    """Replace whatever the dataset names as a whole by its files; the output must not be among its documents."""
     located = with_traces(located)
     located = _with_cases(located)
     named = [key for key in _COLLECTIONS if key in mapping_in(located.value, "dataset")]
     if len(named) > 1:
         raise located.refusal(("dataset", named[1]), f"is a second dataset beside {named[0]}; keep one")
     located = _with_public_files(_with_goldens(located))
-    return _with_documents(located)
+    return _with_documents(located, output)
 
 
 def _with_public_files(located: YamlDocument) -> YamlDocument:
@@ -122,7 +122,7 @@ def _with_replay_path(item: Any, named: str, columns: Mapping[str, str]) -> Any:
     return {**item, "answers": {"path": named, **({"columns": dict(columns)} if columns else {}), **answers}}
 
 
-def _with_documents(located: YamlDocument) -> YamlDocument:
+def _with_documents(located: YamlDocument, output: str | None) -> YamlDocument:
     """Replace a folder of documents, `corpus: docs` or `{folder, glob}`, by the corpus that its files make."""
     corpus = mapping_in(located.value, "dataset").get("corpus")
     is_folder = isinstance(corpus, dict) and "folder" in corpus
@@ -132,6 +132,7 @@ def _with_documents(located: YamlDocument) -> YamlDocument:
         EVERYTHING,
         FolderSource,
         extract,  # few datasets are folders
+        refuse_output,
     )
 
     named: dict[str, Any] = corpus if isinstance(corpus, dict) else {"folder": corpus}
@@ -141,8 +142,11 @@ def _with_documents(located: YamlDocument) -> YamlDocument:
     if problem or not all(isinstance(value, str) and value for value in (place, glob)):
         problem = problem or "is a mapping with folder and, optionally, glob, which are texts"
         raise located.refusal(("dataset", "corpus"), problem)
+    source, path = FolderSource(located.below(place), glob), mapping_in(located.value, "output").get("path")
     try:
-        extracted = extract(FolderSource(located.below(place), glob))
+        if output is not None or isinstance(path, str):
+            refuse_output(source, located.below(str(path)) if output is None else output)
+        extracted = extract(source)
     except InputError as error:  # nothing else of the experiment can be checked without its documents
         raise located.refusal(("dataset", "corpus"), str(error)) from error
     located.notes.extend([] if extracted.note is None else [f"{place}: {extracted.note}"])

@@ -42,7 +42,7 @@ def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile
     if not isinstance(located.value, dict):
         raise InputErrors([located.error((), "an experiment is a mapping with name, dataset, configurations, output")])
     set_path(located.value, output)
-    located = with_dataset(located)
+    located = with_dataset(located, output)
     model = parse_model(ExperimentModel, located)
     services = services_of(located, model.services)
     calls = {name: quota for name, quota in model.quotas.items() if name not in NAMES}

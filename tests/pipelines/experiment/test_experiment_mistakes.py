@@ -15,7 +15,7 @@ from support.experiments import problems
 from support.inputs import beir_qrels, write
 
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
-from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
 from rankbeam.transforms.records.errors import InputError
 
 # --- One mistake at a time ---------------------------------------------------------------------------------------
@@ -117,6 +117,14 @@ def test_missing_files_are_all_reported(folder: Path) -> None:
         f"3: dataset.qrels: {folder}/data/qrels.txt: no such file",
         f"5: dataset.corpus: {folder}/data/corpus.json: no such file; did you mean '{folder}/data/corpus.jsonl'?",
     ]
+
+
+def test_an_output_among_the_documents_is_refused(folder: Path) -> None:
+    write(folder / "docs" / "a.md", "text")
+    text = GOOD.replace("corpus.jsonl", "../docs")
+    for place, output in (("docs/out", None), ("elsewhere", str(folder / "docs" / "out"))):
+        with pytest.raises(InputError, match=r"5: dataset\.corpus: .*contains the output .*docs/out"):
+            parse_experiment(text.replace("path: out}", f"path: {place}}}"), str(folder / "e.yaml"), output)
 
 
 def test_a_broken_line_of_queries_hides_no_other_mistake(folder: Path) -> None:

@@ -200,6 +200,9 @@ def test_a_folder_of_files_that_are_not_read_is_refused_by_name(tmp_path: Path) 
     assert "none of its files can be read; .txt, .md" in message
     refusal = refused(goldens_file(tmp_path, documents={"folder": "kb"}))
     assert "none of its 1 files can be read, such as a.png" in refusal
+    write(tmp_path / "kb" / "b.txt", "x")
+    within = refused(goldens_file(tmp_path, documents="kb", output="kb/out"))
+    assert f"documents: {tmp_path}/kb: contains the output {tmp_path}/kb/out" in within
     assert "no file in the folder matches '*.md'" in refused(
         goldens_file(tmp_path, documents={"folder": "kb", "glob": "*.md"})
     )

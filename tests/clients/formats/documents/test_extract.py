@@ -1,5 +1,6 @@
 """Folders of documents: documents, files that are not read, and changes of a folder."""
 
+import contextlib
 import json
 import os
 import tempfile
@@ -11,7 +12,13 @@ from support import processes
 from support.document_files import pdf
 
 from rankbeam.transforms.clients.formats.documents import files as of_documents
-from rankbeam.transforms.clients.formats.documents.files import ExtractedFolder, FolderSource, extract, list_files
+from rankbeam.transforms.clients.formats.documents.files import (
+    ExtractedFolder,
+    FolderSource,
+    extract,
+    list_files,
+    refuse_output,
+)
 from rankbeam.transforms.clients.local_folders import FOLDER
 from rankbeam.transforms.clients.storage.matching import has_tables
 from rankbeam.transforms.records.errors import InputError
@@ -135,6 +142,33 @@ def test_a_pattern_chooses_the_documents(folder: Path) -> None:
     assert [file.name for file in list_files(FolderSource(str(folder), "b/**"))] == ["b/two.md"]
     with pytest.raises(InputError, match=r"no file in the folder matches '\*\.rst'"):
         list_files(FolderSource(str(folder), "*.rst"))
+
+
+@pytest.mark.parametrize(
+    ("output", "glob", "is_refused"),
+    [
+        ("docs/out", "**/*", True),
+        ("docs", "*", True),
+        ("linked/out", "**/*", True),
+        ("docs/.out", "**/*", False),
+        ("docs/out", "**/*.md", False),
+        ("docs-out", "**/*", False),
+        ("gs://bucket/docs/out", "**/*", False),
+    ],
+)
+def test_an_output_among_the_documents_is_refused(folder: Path, output: str, glob: str, is_refused: bool) -> None:
+    (folder.parent / "linked").symlink_to(folder)
+    place = output if "://" in output else str(folder.parent / output)
+    expected = pytest.raises(InputError, match="contains the output") if is_refused else contextlib.nullcontext()
+    with expected:
+        refuse_output(FolderSource(str(folder), glob), place)
+
+
+def test_an_output_in_a_bucket_among_the_documents_is_refused() -> None:
+    for folder in ("gs://bucket/docs", "gs://bucket/docs/", "gs://bucket"):
+        with pytest.raises(InputError, match="contains the output gs://bucket/docs/out"):
+            refuse_output(FolderSource(folder), "gs://bucket/docs/out")
+    refuse_output(FolderSource("gs://bucket/doc"), "gs://bucket/docs/out")
 
 
 def test_a_folder_is_extracted_once_for_each_state(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

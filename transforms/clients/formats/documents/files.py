@@ -143,6 +143,16 @@ def refuse_unreadable(source: FolderSource, listing: Sequence[File]) -> None:
             raise InputError(lacking, path=source.folder)
 
 
+def refuse_output(source: FolderSource, output: str) -> None:
+    """Refuse an output in a folder of documents: the next run would read this run's report as a document."""
+    report = files.join(output, "report.html")
+    folder, path = (Path(one).resolve().as_posix() if files.is_local(one) else one for one in (source.folder, report))
+    root = folder.rstrip("/") + "/"
+    if path.startswith(root) and is_selected(path.removeprefix(root), source.glob):
+        problem = f"contains the output {output}, whose pages would be documents of the next run"
+        raise InputError(f"{problem}; choose another output, or a glob without it", path=source.folder)
+
+
 def read(file: File) -> FileContent:
     """The content of a file; without a title of its own, its title is the file's name."""
     reader = READERS.get(file.suffix)
