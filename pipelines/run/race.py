@@ -18,18 +18,21 @@ import apache_beam as beam
 import numpy as np
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.experiment import DatasetSettings, Experiment
 from rankbeam.pipelines.run.build import day_of, new_pipeline, pin_of, read_dataset, scores_of
 from rankbeam.pipelines.run.folders import RACE, owner_of, work_folder
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.race import Look, first_of, order_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.racing import left_after
@@ -47,6 +50,7 @@ def run_race(experiment: Experiment, execution: Run, options: PipelineOptions) -
     if race is None:
         return experiment
     pinned = experiment.pinned(pin_of(execution), day_of(execution))
+    before = _versions(experiment.dataset)
     with work_folder(experiment.output, RACE, execution.run_id) as folder:
         order, recorded = _full_order(pinned, options, folder), frozenset[str]()
         for look in race.schedule(len(order)):
@@ -58,6 +62,8 @@ def run_race(experiment: Experiment, execution: Run, options: PipelineOptions) -
             _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(active))
             if len(active) < 2:
                 break
+    if changed := sorted(path for path, state in _versions(experiment.dataset).items() if state != before[path]):
+        raise InputError("has changed during the race; run again, and the ledger's answers are used", path=changed[0])
     evaluation = replace(experiment.evaluation, configurations=pinned.evaluation.configurations)
     return replace(experiment, evaluation=evaluation, calls=replace(experiment.calls, spent=pinned.calls.spent))
 
@@ -72,6 +78,13 @@ def _forget_stored(experiment: Experiment, execution: Run, recorded: frozenset[s
         for counter in (Counter.LEDGER_HITS, Counter.CALLS_PLANNED) if use.name not in recorded else ():
             count(counter, -use.hits - use.answered, use.pool)
     return frozenset(use.name for use in uses)
+
+
+def _versions(dataset: DatasetSettings) -> dict[str, tuple[matching.Version, ...]]:
+    """The versions of the files by which configurations are dropped; tables have none."""
+    references = None if dataset.references is None else dataset.references.path
+    paths = (dataset.queries, dataset.qrels, dataset.evidence, dataset.corpus, references)
+    return {path: sources.version(path) for path in paths if path is not None and not is_table(path)}
 
 
 def _cost_by_stage(used: Iterable[Usage], pools: Mapping[str, Quota]) -> dict[str, float]:

@@ -16,8 +16,10 @@ from support.remote import http, signalled, write_experiment
 from support.runs import evaluated, query_values, without_run
 from support.standins import Faults, Standin, serve
 
+from rankbeam import evaluate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.ledger.leases import process
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.race import order_of
 
 
@@ -277,3 +279,22 @@ def test_what_fails_is_never_dropped_and_keeps_no_other_in_the_race(tmp_path: Pa
     assert sent == {"best": QUERIES, "worst": LOOKS[0]}
     (failed,) = (row["config_id"] for row in results.configurations if row["name"] == "down")
     assert results.means[failed, "all", "RR"].failed == QUERIES
+
+
+def test_a_dataset_that_changes_during_the_race_is_refused(tmp_path: Path) -> None:
+    queries = [{"_id": f"q{n}", "text": f"question {n}", "metadata": {"answer": f"shelf {n}."}} for n in range(QUERIES)]
+    path = Path(write(tmp_path / "queries.jsonl", "".join(json.dumps(query) + "\n" for query in queries)))
+
+    def wrong(_: str) -> str:
+        path.write_text("".join(json.dumps(query) + "\n" for query in queries[:100]))
+        return "an empty room"
+
+    content = {
+        "name": "changed",
+        "dataset": {"queries": str(path), "answers": "answer"},
+        "metrics": ["ExactMatch"],
+        "race": {"metric": "ExactMatch", "looks": LOOKS},
+    }
+    systems = {"right": lambda query: f"shelf {query.split()[1]}.", "wrong": wrong}
+    with pytest.raises(InputError, match=r"queries\.jsonl: has changed during the race"):
+        evaluate(content, output=tmp_path / "out", system=systems)
