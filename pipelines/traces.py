@@ -104,6 +104,7 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
     for abandoned in folder.glob(f"{_PARTS}*"):  # by a killed process; no other one writes to the folder
         shutil.rmtree(abandoned, ignore_errors=True)  # it may be another user's
     collected = write_dataset(source, folder, naming, choice)
+    warn(*sources.part_warnings(sources.expand(source)))
     if experiment.exists():
         warn(f"{experiment} exists already and is kept; delete it to get a new one")
     else:

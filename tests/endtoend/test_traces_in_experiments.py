@@ -130,6 +130,16 @@ def test_traces_are_read_once_until_they_change_and_identities_do_not_depend_on_
     assert ids[0] == ids[1] == ids[3] != ids[2]
 
 
+def test_missing_parts_of_traces_are_named(tmp_path: Path) -> None:
+    sources(tmp_path, 1, 2)
+    (tmp_path / "spans.jsonl").rename(tmp_path / "spans-00000-of-00002.jsonl")
+    message = "spans-00000-of-00002.jsonl is one of several files, and others are not read: spans-00001-of-00002.jsonl"
+    command = rankbeam("traces", str(tmp_path / "spans-*"), "--output", str(tmp_path / "out"))
+    validated = rankbeam("validate", experiment(tmp_path, "r", {"traces": "spans-*"}, {"type": "traces"}))
+    for outcome in (command, validated):
+        assert (outcome.status, message in " ".join(outcome.stderr.split())) == (0, True), outcome.stderr
+
+
 def test_spans_of_other_versions_of_the_conventions_are_counted_by_version(tmp_path: Path) -> None:
     known = {"gen_ai.input.messages": message("user", "Who?"), "gen_ai.output.messages": message("assistant", "Ann.")}
     exports = [otlp(span("a", 0, 0, known)), otlp(span("b", 0, 0, known)), otlp(span("c", 0, 0, known))]

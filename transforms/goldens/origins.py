@@ -18,7 +18,8 @@ from rankbeam.transforms.clients.corpora.vertex_search import (
     ListedDocument,
     list_pages,
 )
-from rankbeam.transforms.clients.formats.documents.files import holds_documents
+from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, holds_documents
 from rankbeam.transforms.clients.formats.syntax import ids
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
@@ -57,13 +58,13 @@ class SourceFiles:
     glob: str | None = None  # pattern of documents if the place is a folder
 
     def gather(self, ledger: Ledger) -> GatheredDocuments:  # noqa: ARG002  no service is called
+        if self.glob is not None or (not self.is_chunks and holds_documents(self.place)):
+            return GatheredDocuments(*read_folder(self.place, self.glob or EVERYTHING, self.sample))
+        warnings = tuple(sources.part_warnings(sources.expand(self.place)))
         if self.is_chunks:
-            return GatheredDocuments(read_chunks(self.place))
-        if self.glob is not None:
-            return GatheredDocuments(*read_folder(self.place, self.glob, self.sample))
-        if holds_documents(self.place):
-            return GatheredDocuments(*read_folder(self.place, sample=self.sample))
-        return GatheredDocuments(*read_documents(self.place, self.sample))
+            return GatheredDocuments(read_chunks(self.place), warnings)
+        documents, notes = read_documents(self.place, self.sample)
+        return GatheredDocuments(documents, (*notes, *warnings))
 
 
 @dataclass(frozen=True)

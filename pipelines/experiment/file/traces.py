@@ -12,6 +12,7 @@ from pydantic import field_validator, model_validator
 
 from rankbeam.pipelines.config.sections import Count, Section, Word, parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument, list_in, mapping_in
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.retrievers.replay import TRACES
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import check_path
@@ -157,6 +158,7 @@ def _collected_folders(
                 raise located.refusal(place, str(error)) from error
             counts = "; ".join(map(str.strip, collections[key][1].as_text().splitlines()))
             located.notes.append(f"{model.path}: {counts}; queries and answers are in {collections[key][0]}")
+            located.notes.extend(sources.part_warnings(sources.expand(located.below(model.path or ""))))
     return {place: collections[model.model_dump_json()] for place, model in places.items()}
 
 

@@ -132,6 +132,16 @@ def test_a_folder_of_markdown_and_a_table_of_chunks_are_documents(tmp_path: Path
     assert [texts[span["doc_id"]][span["start"] : span["end"]] for span in spans] == [part["text"] for part in parts]
 
 
+def test_missing_parts_of_documents_are_named(tmp_path: Path) -> None:
+    Path(corpus(tmp_path, documents(24))).rename(tmp_path / "part-00000-of-00002.jsonl")
+    chunks = [{**row, "doc_id": row["_id"]} for row in documents(24)]
+    write(tmp_path / "chunks-00000-of-00002.jsonl", "".join(json.dumps(row) + "\n" for row in chunks))
+    for place, name in (("part-*", "part"), ({"chunks": "chunks-*"}, "chunks")):
+        outcome = rankbeam("goldens", "plan", goldens_file(tmp_path, documents=place))
+        message = f"{name}-00000-of-00002.jsonl is one of several files, and others are not read"
+        assert (outcome.status, message in " ".join(outcome.stderr.split())) == (0, True), outcome.stderr
+
+
 @pytest.mark.parametrize("name", ["corpus.jsonl", "qrels/dev.tsv"])
 def test_files_of_people_in_the_output_are_not_overwritten(tmp_path: Path, name: str) -> None:
     documents_path = corpus(tmp_path, documents(24))
