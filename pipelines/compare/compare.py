@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
-from rankbeam.pipelines.compare.shared_queries import SharedQueries, shared_queries
+from rankbeam.pipelines.compare.shared_queries import SharedQueries, changed_parts, shared_queries
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.labels import read_labels
@@ -180,8 +180,10 @@ def _check_dataset(run: Results, other: Results, question: ComparisonQuestion) -
         f"{side.run['dataset']['judgements']:,} judgements, fingerprint {side.run['dataset_fingerprint']}"
         for side in (run, other)
     ]
+    parts = changed_parts(run, other)
+    difference = f" (only the {parts} differ)" if parts else ""
     raise InputError(
-        f"the runs have different datasets: {'; '.join(datasets)}; "
+        f"the runs have different datasets{difference}: {'; '.join(datasets)}; "
         "to compare only the queries that both have, add --other-dataset"
     )
 

@@ -40,10 +40,10 @@ def shared_queries(run: Results, other: Results | None) -> SharedQueries | None:
     place = pc.index_in(ours["query_id"], theirs["query_id"])
     both = len(place) - place.null_count
     reworded = pc.sum(pc.not_equal(ours["text_first"], theirs["text_first"].take(place))).as_py() or 0
-    return SharedQueries(both, len(ours) - both, len(theirs) - both, reworded, _changed_parts(run, other))
+    return SharedQueries(both, len(ours) - both, len(theirs) - both, reworded, changed_parts(run, other))
 
 
-def _changed_parts(run: Results, other: Results) -> str:
+def changed_parts(run: Results, other: Results) -> str:
     """The parts of two datasets that differ, by fingerprint, if their queries are the same; else ""."""
     (qrels, texts, *references), (others, same, *theirs) = (
         side.run["dataset_fingerprint"].split("-") for side in (run, other)

@@ -159,7 +159,8 @@ class InputError(RankbeamError):
     """
 
     def __init__(self, problem: str, *, path: str | None = None, line: int | None = None) -> None:
-        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        named = path or repr(path)
+        place = "" if path is None else f"{named}: " if line is None else f"{named}:{line}: "
         super().__init__(f"{place}{problem}")
         self.problem, self.path, self.line = visible(problem), path, line
 

@@ -15,7 +15,7 @@ import pytest
 from support.cli import Outcome, rankbeam
 from support.finished import LEVELS, METRICS, QUERIES, finished, ranks
 from support.finished import ranked as ranked
-from support.inputs import write
+from support.inputs import trec_qrels, write
 from support.runs import query_values
 
 from rankbeam.pipelines.compare import scores as compare_scores
@@ -205,6 +205,13 @@ def test_different_datasets(today: Results, smaller: Results) -> None:
     assert "--other-dataset" in message
 
 
+def test_datasets_that_differ_in_judgements_alone(tmp_path: Path, today: Results) -> None:
+    qrels = write(tmp_path / "other", trec_qrels([(query, "d", 2.0) for query in QUERIES]))
+    dataset = {"qrels": qrels, "queries": str(Path(today.output).parent / "queries.jsonl")}
+    graded = finished(tmp_path, {"base": ranks(1), "other": ranks(2)}, dataset=dataset)
+    assert "the runs have different datasets (only the judgements differ): " in refused(today.output, graded.output)
+
+
 def test_different_datasets_all_the_same(today: Results, smaller: Results) -> None:
     (row,) = compared(today.output, smaller.output, "--other-dataset", "-m", "RR")["comparisons"]
     expected = differences(query_values(smaller)["base"], query_values(today)["base"], "RR")
@@ -237,6 +244,7 @@ def test_what_cannot_be_compared(today: Results, tmp_path: Path) -> None:
     assert "no configuration of the same name: base, better, flaky in one, single in the other" in message
     assert "--all-pairs compares the configurations of one run" in refused(today.output, two.output, "--all-pairs")
     assert "none: holds no finished run; there is no such folder" in refused(tmp_path / "none")
+    assert refused("").startswith("rankbeam: '': holds no finished run")
     file = write(tmp_path / "a.run", "")
     assert "a.run: holds no finished run; it is a file, not the output folder of a run" in refused(file)
     assert "'bigquery://search' is not a BigQuery dataset" in refused(today.output, "bigquery://search")

@@ -251,7 +251,7 @@ class PoolCalls:
                 problem = f"{class_name(connection)}.call must return a Reply, whose tokens are Tokens"
                 raise CallError(FailureKind.MALFORMED, problem)
         except TimeoutError as error:
-            raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
+            raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s, its quota's timeout_s") from error
         except CallError as error:
             tokens = self._possible(call, error.tokens)
             self._count_tokens(call.service, attempts, tokens)

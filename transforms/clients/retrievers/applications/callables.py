@@ -265,7 +265,7 @@ class CallableConnection:
             async with time_limit(timeout_s):
                 result = await self._call_function(values["query"], attributes)
         except TimeoutError as error:
-            raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
+            raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s, its quota's timeout_s") from error
         except OSError as error:
             raise CallError(FailureKind.UNAVAILABLE, f"{type(error).__name__}: {error}") from error
         reply = {"seconds": round(clock() - began, 6), "reply": plain(result)}
