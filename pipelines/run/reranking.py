@@ -1,5 +1,7 @@
 """The branch of a pipeline that reranks rankings once all of them are complete."""
 
+from collections.abc import Mapping
+
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
@@ -61,10 +63,11 @@ def tasks_to_rerank(items: beam.PCollection, experiment: Experiment) -> beam.PCo
 
 def rerank_works(experiment: Experiment) -> dict[int, Reranking]:
     """The work that scores the texts of each reranked source."""
-    return {source: _work(entry, experiment) for source, entry in experiment.rerankers.items()}
+    names = experiment.called_names
+    return {source: _work(entry, experiment, names) for source, entry in experiment.rerankers.items()}
 
 
-def _work(component: Component, experiment: Experiment) -> Reranking:
+def _work(component: Component, experiment: Experiment, names: Mapping[int, str]) -> Reranking:
     parameters = component.parameters
     if isinstance(parameters, ModelRerankParameters):
         service = experiment.calls.services[parameters.service]
@@ -74,7 +77,7 @@ def _work(component: Component, experiment: Experiment) -> Reranking:
     first = next(other for other, entry in experiment.rerankers.items() if entry.is_like(component))
     remote = experiment.sources[first].retriever.remote
     assert isinstance(remote, Reranker)  # noqa: S101  no model
-    return Rerank(experiment.called_names[first], component.kind, remote.model_copy(update=NO_LIMITS))
+    return Rerank(names[first], component.kind, remote.model_copy(update=NO_LIMITS))
 
 
 def rerank_stage(experiment: Experiment) -> Stage:
