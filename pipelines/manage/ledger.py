@@ -16,6 +16,7 @@ from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError, did_you_mean, json_text, pluralize
 
 _NAME = "ledger"
+_MOST_SERVICES = 20  # that are shown; JSON has all
 _SPANS = (("year", 31_536_000), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
 _MOST_FOREIGN = 10
 
@@ -77,7 +78,8 @@ def show(survey: LedgerSurvey, now: datetime | None = None, screen: Screen = WHO
     now = now or datetime.now(UTC)
     lines = [f"ledger   {survey.folder}", f"answers  {survey.entries:,}{_duplicates_text(survey)}"]
     if survey.services:
-        lines.append(f"services {', '.join(survey.services)}")
+        more = f" and {further:,} more" if (further := len(survey.services) - _MOST_SERVICES) > 0 else ""
+        lines.append(f"services {', '.join(survey.services[:_MOST_SERVICES])}{more}")
     lines.append(f"size     {bytes_text(survey.bytes)} in {pluralize(survey.files, 'file')}")
     if survey.oldest is not None and survey.newest is not None:
         ages = dict.fromkeys((_span(now - survey.newest), _span(now - survey.oldest)))

@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -67,6 +68,13 @@ def test_one_age_is_not_a_range(tmp_path: Path) -> None:
     writer.add(LedgerEntry("a", SearchDepth(1), '"x"', 1, 90.0, NOW - timedelta(hours=3)))
     writer.close()
     assert "age      3 hours" in show(survey(str(tmp_path)), NOW + timedelta(seconds=1)).splitlines()
+
+
+@pytest.mark.parametrize(("count", "end"), [(1, "s0"), (20, "s19"), (1023, "s19 and 1,003 more")])
+def test_the_first_services_are_named(count: int, end: str, output: str) -> None:
+    shown = show(replace(survey(output + "/ledger"), services=tuple(f"s{number}" for number in range(count))))
+    (line,) = (line for line in shown.splitlines() if line.startswith("services "))
+    assert line.endswith(f" {end}")
 
 
 def test_what_programs_see(output: str) -> None:
