@@ -53,6 +53,14 @@ def test_every_role_reads_arrow(tmp_path: Path, writer: Callable[..., Any]) -> N
     assert (batch["query_id"][0].as_py(), batch["grade"][0].as_py()) == ("q1", 1.0)
 
 
+def test_names_in_upper_case_are_attributes_as_in_parquet(tmp_path: Path) -> None:
+    columns = {"_id": ["d1"], "Title": ["T"], "title": ["t"], "text": ["x"], "Lang": ["de"]}
+    pq.write_table(pa.table(columns), tmp_path / "corpus.parquet")
+    for path in (write_arrow(tmp_path / "corpus.arrow", columns), str(tmp_path / "corpus.parquet")):
+        (entry,) = read_entries(path, "corpus")
+        assert (entry.title, entry.attributes) == ("t", {"Title": "T", "Lang": "de"})
+
+
 def test_a_saved_dataset_is_a_folder_of_its_parts(tmp_path: Path) -> None:
     for part in range(2):
         rows = {"_id": [f"d{part}"], "title": ["T"], "text": [f"text {part}"]}

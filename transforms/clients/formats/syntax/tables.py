@@ -111,12 +111,11 @@ def batches(
         is_whole = role is not None and source.stream is None
         columns = _selected_columns(path, _column_names(path), role) if is_whole else None
         rows = read.batches(source, columns or [])
+        yield from rows if role is None else map(_with_known_names, rows)
     elif _is_parquet(path):
         yield from _parquet_batches(path, role, groups, most_rows)
-        return
     else:
-        rows = _arrow_batches(path, role)
-    yield from rows if role is None else map(_with_known_names, rows)
+        yield from _arrow_batches(path, role)
 
 
 def numbered_rows(path: str, rows: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, dict[str, Any]]]:
