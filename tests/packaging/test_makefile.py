@@ -153,11 +153,27 @@ def test_ci_runs_campaigns_too_but_not_whole(folder: Path) -> None:
     (folder / "bin" / "chromium").write_text("#!/bin/sh\n")
     for file in program.parent.iterdir():
         file.chmod(0o755)
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run([folder / ".ci" / "run"], env={"PATH": path}, capture_output=True, text=True, check=True)
-    check, test, (share, seed, *goals) = (line.split() for line in done.stdout.splitlines())
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    environment = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(temporary)}
+    done = subprocess.run([folder / ".ci" / "run"], env=environment, capture_output=True, text=True, check=True)
+    environments, test, (share, seed, *goals) = (line.split() for line in done.stdout.splitlines())
+    (checked,) = temporary.iterdir()
+    check = checked.read_text().split()
     assert (0 < float(share) < 1, seed) == (True, "0")
-    assert planned(folder, *check, *test, *goals, "CAMPAIGN_SEED=7") == [*CHECK, TEST, CAMPAIGN]
+    assert planned(folder, *environments, *check, *test, *goals, "CAMPAIGN_SEED=7") == [*CHECK, TEST, CAMPAIGN]
+
+
+def test_ci_fails_with_what_linters_found_beside_the_tests(folder: Path) -> None:
+    (folder / ".ci").mkdir()
+    shutil.copy(REPOSITORY / ".ci" / "run", folder / ".ci" / "run")
+    (folder / "bin").mkdir()
+    for name, text in (("make", '#!/bin/sh\necho "made $*"\n[ "$1" != check ]\n'), ("chromium", "#!/bin/sh\n")):
+        (folder / "bin" / name).write_text(text)
+        (folder / "bin" / name).chmod(0o755)
+    environment = {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([folder / ".ci" / "run"], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()) == (1, ["made environments", "made test", "made check"])
 
 
 def test_a_campaign_prints_the_seed_that_repeats_it(folder: Path) -> None:
