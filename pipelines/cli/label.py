@@ -179,8 +179,7 @@ def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
             click.echo(f"  grade {grade} (from {low:g} of impressions): {number:,}")
         if judgements.too_few:
             click.echo(f"  left out, with fewer than {least:,} impressions: {judgements.too_few:,}")
-        for warning in sources.part_warnings(sources.expand(clicks_file)):
-            warn(warning)
+        warn(*sources.part_warnings(sources.expand(clicks_file)))
         warn(_POSITION_BIAS)
 
 

@@ -169,7 +169,7 @@ def test_a_call_that_hangs_ends_at_its_time_limit(clock: VirtualClock, tmp_path:
     failures = {
         (outcome.failure.kind, outcome.failure.message) for outcome in outcomes if isinstance(outcome, FailedTask)
     }
-    assert failures == {(FailureKind.TIMEOUT, "no answer within 20 s, its quota's timeout_s")}
+    assert failures == {(FailureKind.TIMEOUT, "no answer within 20 s (timeout_s of its quota)")}
     assert len(outcomes) == 5
     assert 40.25 < clock.monotonic() < 42
 

@@ -251,7 +251,8 @@ class PoolCalls:
                 problem = f"{class_name(connection)}.call must return a Reply, whose tokens are Tokens"
                 raise CallError(FailureKind.MALFORMED, problem)
         except TimeoutError as error:
-            raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s, its quota's timeout_s") from error
+            problem = f"no answer within {timeout_s:g} s (timeout_s of its quota)"
+            raise CallError(FailureKind.TIMEOUT, problem) from error
         except CallError as error:
             tokens = self._possible(call, error.tokens)
             self._count_tokens(call.service, attempts, tokens)

@@ -71,7 +71,7 @@ class Vectors:
     service: str
     length: int | None  # None if the model decides it
     texts_per_request: int = 1
-    _lengths: Counter[int] = field(default_factory=Counter)
+    _lengths: Counter[int] = field(default_factory=Counter, init=False)
 
     def read(self, rows: Any, texts: Sequence[str], tokens: Tokens) -> list[tuple[float, ...]]:
         if len(texts) == 1:
